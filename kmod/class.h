@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What an event class and a provider are: descriptions, and the list of targets that a class is written to. Knows no session. */
+#ifndef ETW_CLASS_H
+#define ETW_CLASS_H
+
+#include <linux/types.h>
+#include <linux/uuid.h>
+
+#include <linux/etw.h>
+
+struct etw_session;
+struct etw_targets;
+struct tracepoint;
+
+struct etw_value {
+	u64 value;
+	const char *name;
+};
+
+struct etw_map {
+	u32 kind;			/* ETW_MAP_* */
+	u32 nr;
+	const struct etw_value *values;
+};
+
+struct etw_field {
+	const char *name;
+	const struct etw_map *map;
+	u8 type;			/* ETW_TYPE_* */
+	u8 array;			/* ETW_ARRAY_* */
+	u8 format;			/* ETW_FORMAT_* */
+	u32 count;			/* of CHARS and fixed arrays */
+};
+
+#define ETW_MAX_SCRUB 2
+
+/*
+ * One class of events. All but @targets, @users and what registration fills in is constant.
+ * @targets changes under etw_control, is read with preemption off.
+ */
+struct etw_class {
+	struct etw_targets __rcu *targets;
+	u8 nr_scrub;			/* kernel pointers to hide, from registration */
+	u16 scrub[ETW_MAX_SCRUB];	/* their offsets in the payload; classes with pointers have a fixed layout up to these */
+
+	const char *name;
+	const char *ctf_name;		/* NULL: Provider:Event;keywords; */
+	const char *description;
+	const struct etw_field *fields;
+	u32 nr_fields;
+	u64 keyword;
+	u16 event_id;
+	u16 task;
+	u8 version;
+	u8 level;
+	u8 opcode;
+	bool rundown;			/* only ever written by rundown and direct writes */
+
+	const char *tracepoint;		/* NULL: no hook needed */
+	void *probe;
+	struct tracepoint *tp;		/* found at registration */
+	unsigned int users;		/* targets; under etw_control */
+	const char *unavailable;	/* NULL, or why this kernel cannot produce it */
+
+	struct etw_provider *provider;
+	u64 id;				/* for EVENT_LIST */
+};
+
+struct etw_keyword_name {
+	u64 mask;
+	const char *name;
+};
+
+struct etw_provider {
+	struct list_head node;		/* in the registry, under etw_control */
+	u64 id;
+	uuid_t guid;			/* bytes in text order: UUID_INIT() */
+	const char *name;
+	const char *alias;
+	const struct etw_keyword_name *keywords;
+	u32 nr_keywords;
+	struct etw_class *const *classes;
+	u32 nr_classes;
+	u32 nr_sessions;		/* that have it enabled, under etw_control */
+	/*
+	 * Writes what is there already to one session, with etw_write_direct(); process context, may sleep, no lock of ours but the
+	 * session's direct lock. Stops early with -EINTR when etw_rundown_interrupted() says so. NULL: nothing to say.
+	 */
+	int (*rundown)(struct etw_session *session);
+};
+
+#endif

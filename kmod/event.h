@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How a kernel event is declared: one list of fields gives the record's struct and its schema, and one probe is checked against
+ * the tracepoint's prototype. Knows no session and no file.
+ *
+ *	#define SCHED_SWITCH(F)					one line a field: type, name, format, map
+ *		F(COMM, prev_comm, DEFAULT, NULL)
+ *		F(S32, prev_tid, PID, NULL)
+ *		...
+ *	ETW_EVENT(sched_switch, SCHED_SWITCH, .event_id = 1, .level = ETW_LEVEL_INFO, .keyword = SCHED_KW_SWITCH);
+ *
+ *	ETW_PROBE(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+ *	{
+ *		struct sched_switch_record r;
+ *
+ *		if (!etw_begin(&sched_switch_class, next))
+ *			return;
+ *		r.prev_tid = prev->pid; ...
+ *		etw_end(&sched_switch_class, &r, sizeof(r), next);
+ *	}
+ *
+ * Types of variable length (STRING, SEQ_S32) have a place in the schema and none in the struct: the probe writes the parts before,
+ * between and after them with etw_end_vec().
+ */
+#ifndef ETW_EVENT_H
+#define ETW_EVENT_H
+
+#include <linux/build_bug.h>
+#include <linux/sched.h>
+#include <linux/tracepoint.h>
+
+#include "class.h"
+#include "write.h"
+
+#define ETW_MEMBER_U8(n)	u8 n;
+#define ETW_MEMBER_U16(n)	u16 n;
+#define ETW_MEMBER_U32(n)	u32 n;
+#define ETW_MEMBER_U64(n)	u64 n;
+#define ETW_MEMBER_S8(n)	s8 n;
+#define ETW_MEMBER_S16(n)	s16 n;
+#define ETW_MEMBER_S32(n)	s32 n;
+#define ETW_MEMBER_S64(n)	s64 n;
+#define ETW_MEMBER_POINTER(n)	u64 n;
+#define ETW_MEMBER_BOOL(n)	u8 n;
+#define ETW_MEMBER_GUID(n)	u8 n[16];
+#define ETW_MEMBER_COMM(n)	char n[TASK_COMM_LEN];
+#define ETW_MEMBER_STRING(n)
+#define ETW_MEMBER_SEQ_S32(n)
+
+#define ETW_KIND_U8		.type = ETW_TYPE_U8
+#define ETW_KIND_U16		.type = ETW_TYPE_U16
+#define ETW_KIND_U32		.type = ETW_TYPE_U32
+#define ETW_KIND_U64		.type = ETW_TYPE_U64
+#define ETW_KIND_S8		.type = ETW_TYPE_S8
+#define ETW_KIND_S16		.type = ETW_TYPE_S16
+#define ETW_KIND_S32		.type = ETW_TYPE_S32
+#define ETW_KIND_S64		.type = ETW_TYPE_S64
+#define ETW_KIND_POINTER	.type = ETW_TYPE_POINTER
+#define ETW_KIND_BOOL		.type = ETW_TYPE_BOOL
+#define ETW_KIND_GUID		.type = ETW_TYPE_GUID
+#define ETW_KIND_COMM		.type = ETW_TYPE_CHARS, .count = TASK_COMM_LEN
+#define ETW_KIND_STRING		.type = ETW_TYPE_STRING
+#define ETW_KIND_SEQ_S32	.type = ETW_TYPE_S32, .array = ETW_ARRAY_COUNTED
+
+#define ETW_MEMBER(type, name, format, map)	ETW_MEMBER_##type(name)
+#define ETW_FIELD(kind, field, fmt, values)	{ .name = #field, .map = values, ETW_KIND_##kind, .format = ETW_FORMAT_##fmt },
+
+/* The class @event##_class and the struct @event##_record; further members of struct etw_class follow the field list. */
+#define ETW_EVENT(event, FIELDS, ...)									\
+	struct event##_record { FIELDS(ETW_MEMBER) } __packed;						\
+	static const struct etw_field event##_fields[] = { FIELDS(ETW_FIELD) };				\
+	static struct etw_class event##_class = {							\
+		.name = #event,										\
+		.fields = event##_fields,								\
+		.nr_fields = ARRAY_SIZE(event##_fields),						\
+		__VA_ARGS__										\
+	}
+
+/* True if tracepoint @tp of the kernel being built for calls its probes with these arguments. */
+#define ETW_TP_IS(tp, ...)										\
+	__builtin_types_compatible_p(typeof(check_trace_callback_type_##tp), void (void (*)(void *, ##__VA_ARGS__)))
+
+/*
+ * The probe of @tp, with @tp's arguments by type and name. The probe's own type is that of the assertion, so a prototype that
+ * changed on some kernel breaks the build there. Wire it up with ETW_HOOK(tp) in ETW_EVENT().
+ */
+#define ETW_PROBE(tp, ...)										\
+	static_assert(ETW_TP_IS(tp, ##__VA_ARGS__), "tracepoint " #tp " has another prototype in this kernel");	\
+	static notrace void probe_##tp(void *data, ##__VA_ARGS__)
+
+#define ETW_DECLARE_PROBE(tp, ...)	static void probe_##tp(void *data, ##__VA_ARGS__)
+#define ETW_HOOK(tp)			.tracepoint = #tp, .probe = probe_##tp
+
+#endif
