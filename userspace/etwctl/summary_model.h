@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The analysis behind `etwctl summary`: what is kept about tasks, CPUs, disks and faults, and the functions that feed it.
+ * Pure code: it must not know libetw, files or output. Times are nanoseconds of one clock for all CPUs; events come in
+ * the order of their times.
+ *
+ * Memory grows with the number of processes, live threads, devices and (process, device) pairs, not with the trace.
+ */
+#ifndef ETWCTL_SUMMARY_MODEL_H
+#define ETWCTL_SUMMARY_MODEL_H
+
+#include "summary_hist.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <uthash.h>
+
+#define SUM_COMM	16
+#define SUM_FOREVER	UINT64_MAX
+
+/* ---------------------------------------------------------------- input */
+
+enum sum_kind {
+	SUM_OTHER,		/* no meaning of its own; says that its tid runs on its cpu */
+	SUM_FOREIGN,		/* the same without that: written on behalf of another task */
+	SUM_SWITCH,
+	SUM_WAKING,
+	SUM_WAKEUP,
+	SUM_WAKEUP_NEW,
+	SUM_FORK,
+	SUM_EXEC,
+	SUM_RENAME,
+	SUM_FREE,
+	SUM_BIO_QUEUE,
+	SUM_BIO_COMPLETE,
+	SUM_RQ_INSERT,
+	SUM_RQ_ISSUE,
+	SUM_RQ_COMPLETE,
+	SUM_FAULT_USER,
+	SUM_FAULT_KERNEL,
+	SUM_DUMP_TASK,
+	SUM_DUMP_DISK,
+	SUM_NR_KINDS
+};
+
+/* Text of an event: not terminated. */
+struct sum_text {
+	const char *s;
+	size_t len;
+};
+
+/**
+ * struct sum_event - one event, as far as the analysis needs it
+ * @time: ns. @cpu, @tid, @pid: where and by whom it was written. @source: number of the trace it came from.
+ */
+struct sum_event {
+	enum sum_kind kind;
+	uint64_t time;
+	uint32_t cpu;
+	uint32_t source;
+	int32_t tid;
+	int32_t pid;
+	union {
+		struct {		/* SWITCH */
+			struct sum_text prev_comm, next_comm;
+			int32_t prev_tid, next_tid;
+			int64_t prev_state;
+			bool preempt;
+		} sw;
+		struct {		/* WAKING, WAKEUP, WAKEUP_NEW, RENAME, FREE, EXEC (name is a path), DUMP_TASK */
+			struct sum_text name;
+			int32_t tid;
+			int32_t pid;	/* DUMP_TASK: its process */
+			int32_t old_tid;	/* EXEC */
+			bool kernel;	/* DUMP_TASK: a kernel thread */
+		} task;
+		struct {		/* FORK */
+			struct sum_text child_name;
+			int32_t parent_tid, child_tid, child_pid;
+		} fork;
+		struct {		/* BIO_*, RQ_* */
+			struct sum_text comm;
+			uint64_t sector;
+			uint32_t dev;	/* major << 20 | minor */
+			uint32_t nr;	/* sectors of 512 bytes */
+			uint32_t rwbs;
+			int32_t error;
+			int32_t tid;
+		} blk;
+		struct {		/* FAULT_* */
+			uint64_t address, ip;
+			uint32_t error_code;
+		} fault;
+		struct {		/* DUMP_DISK */
+			struct sum_text name;
+			uint32_t dev;
+		} disk;
+	};
+};
+
+/* Bits of rwbs as lttng-modules defines them. */
+#define SUM_RWBS_WRITE		0x001
+#define SUM_RWBS_DISCARD	0x002
+#define SUM_RWBS_READ		0x004
+#define SUM_RWBS_FLUSH		0x100
+#define SUM_RWBS_PREFLUSH	0x400
+
+/* ---------------------------------------------------------------- tasks */
+
+struct sum_run {
+	uint64_t cpu_ns;
+	uint64_t wait_ns;		/* runnable, not running */
+	uint64_t switches;		/* times it left a CPU */
+	uint64_t preempted;		/* of these, still runnable */
+	struct sum_hist wakeup;		/* woken (or forked) to running */
+};
+
+enum sum_access { SUM_READ_ACCESS, SUM_WRITE_ACCESS, SUM_EXEC_ACCESS, SUM_NR_ACCESS };
+
+/*
+ * Where an address lies, from the address and the error code alone, for the usual x86-64 layout (memory maps are not in
+ * the trace): see sum_fault_area().
+ */
+enum sum_area {
+	SUM_AREA_CODE,			/* an instruction fetch */
+	SUM_AREA_STACK,			/* the main thread's stack */
+	SUM_AREA_MAPPED,		/* mmap: libraries, files, anonymous memory, stacks of other threads */
+	SUM_AREA_IMAGE,			/* the program, its data and its heap */
+	SUM_AREA_NULL,			/* the first 64 KiB */
+	SUM_AREA_OTHER,			/* elsewhere in user space */
+	SUM_AREA_KERNEL,
+	SUM_AREA_HIDDEN,		/* a kernel address that the session does not show */
+	SUM_NR_AREAS
+};
+
+struct sum_faults {
+	uint64_t n[SUM_NR_AREAS][SUM_NR_ACCESS];
+	uint64_t total;
+	uint64_t by_kernel;		/* taken while the kernel worked for the process */
+	uint64_t protection;		/* the page was there: copy on write, or a wrong access */
+};
+
+struct sum_proc {
+	int32_t pid;			/* 0 idle, -1 the writeback of all kernel workers */
+	char name[SUM_COMM];		/* of its first thread, the latest */
+	bool named_by_leader;
+	bool kernel;
+	bool provisional;		/* made for a thread whose process is not known */
+	bool writeback;
+	struct sum_proc *root;		/* a provisional one that turned out to be part of another */
+	uint32_t threads;		/* seen */
+	struct sum_run run;
+	struct sum_faults *faults;	/* NULL: none */
+	struct sum_proc *next;		/* in order of appearance */
+	UT_hash_handle hh;		/* by pid, the living */
+};
+
+enum sum_state { SUM_UNKNOWN, SUM_RUNNING, SUM_RUNNABLE, SUM_SLEEPING };
+
+struct sum_thread {
+	int32_t tid;
+	char comm[SUM_COMM];
+	struct sum_proc *proc;
+	enum sum_state state;
+	bool woken;			/* RUNNABLE by a wake-up, not by preemption */
+	bool wanted;			/* passes --pid and --comm */
+	uint64_t since;			/* in this state */
+	uint64_t early;			/* woken while still on its way off the CPU, 0 no */
+	UT_hash_handle hh;
+};
+
+#define SUM_NOBODY	(-1)
+
+struct sum_cpu {
+	bool seen;
+	bool lossy;			/* events of it were lost */
+	int32_t cur;			/* tid or SUM_NOBODY */
+	uint64_t since;			/* cur runs since then, or nobody is known since then */
+	uint64_t last;			/* last event that agrees with cur */
+	uint64_t end;			/* nothing is known after this, 0 = end of trace */
+	uint64_t busy_ns, idle_ns, unknown_ns, switches;
+	struct sum_seen {		/* events of this very time, to know the same event in another trace */
+		enum sum_kind kind;
+		uint32_t source;
+		uint64_t key;
+	} at_time[8];
+	uint64_t time;
+	unsigned int nr_at_time;
+};
+
+/* ---------------------------------------------------------------- disks */
+
+enum sum_op { SUM_READ, SUM_WRITE, SUM_DISCARD, SUM_FLUSH, SUM_NR_OPS };
+
+struct sum_io {
+	uint64_t count;
+	uint64_t bytes;
+	uint64_t errors;
+	struct sum_hist latency;	/* submitted to completed */
+	struct sum_hist service;	/* issued to completed; of devices only */
+};
+
+/* A bio between block_bio_queue and its last sector's completion. */
+struct sum_bio {
+	struct sum_proc *proc;
+	uint64_t queued;
+	uint64_t seq;			/* order of arrival */
+	uint64_t sector;
+	uint32_t nr;
+	uint32_t to_issue;		/* sectors not yet in a request */
+	uint32_t to_complete;
+	enum sum_op op;
+	bool guessed;			/* its submission was not seen: the process is that of the request's event */
+	bool wanted;
+	bool failed;
+	bool issued;			/* flushes: a flush was issued after it came */
+	int32_t tid;
+};
+
+/* A request between its issue and its completion, and the pieces of bios in it. */
+struct sum_rq {
+	uint64_t sector;		/* of what is left */
+	uint32_t nr;			/* that is left */
+	uint32_t total;
+	uint64_t issued;
+	enum sum_op op;
+	bool wanted;			/* something in it is */
+	unsigned int nr_parts;
+	unsigned int part;		/* first that is left */
+	struct sum_part {
+		struct sum_bio *bio;
+		uint32_t nr;
+	} *parts;
+	struct sum_rq *next;
+};
+
+struct sum_disk {
+	uint32_t dev;
+	char name[32];			/* "" if no event told it: show major:minor */
+	struct sum_disk *whole;		/* the disk this is a partition of, or itself */
+	bool has_requests;		/* not a partition, not a bio-based device */
+	struct sum_bio **bios;		/* not wholly issued, by sector and age */
+	unsigned int nr_bios, max_bios;
+	uint32_t largest;		/* sectors of the largest bio seen */
+	struct sum_bio **flushes;
+	unsigned int nr_flushes, max_flushes;
+	uint64_t flush_issued;		/* 0: none under way */
+	struct sum_rq *rqs, **rqs_tail;	/* in flight, oldest first */
+	unsigned int nr_rqs;
+	struct sum_io io[SUM_NR_OPS];	/* requests; bios if there are none */
+	uint64_t requeued;
+	uint64_t started_before;	/* completed, and issued before the trace */
+	uint64_t unfinished;		/* not completed in the trace, or their completion was lost */
+	UT_hash_handle hh;
+};
+
+/* What one process did on one disk. */
+struct sum_share {
+	struct {
+		struct sum_proc *proc;
+		struct sum_disk *disk;
+	} key;
+	struct sum_io io[SUM_NR_OPS];
+	uint64_t guessed;		/* of these, attributed by the request only */
+	UT_hash_handle hh;
+};
+
+/* ---------------------------------------------------------------- the whole */
+
+/* Events lost on one CPU; the state of that CPU is not known between the two times. */
+struct sum_gap {
+	uint32_t cpu;
+	uint64_t from, to;
+};
+
+/**
+ * struct sum_filter - what to count; everything is followed all the same
+ * @from, @to: from <= time < to; an interval counts as far as it lies inside, an I/O or wake-up if it ends inside.
+ * @nr_pids: numbers of threads or processes, 0 all. @nr_comms: shell patterns for thread names. @nr_cpus: CPUs.
+ */
+struct sum_filter {
+	uint64_t from, to;
+	const int32_t *pids;
+	unsigned int nr_pids;
+	char *const *comms;
+	unsigned int nr_comms;
+	const uint32_t *cpus;
+	unsigned int nr_cpus;
+};
+
+struct summary {
+	struct sum_filter filter;
+	struct sum_gap *gaps;		/* in order of their begin */
+	unsigned int nr_gaps, next_gap;
+	uint64_t gap_end;		/* end of the last gap that began: what was known before may be stale */
+	uint64_t sched_from;		/* scheduler events are recorded since then, 0 not yet */
+	uint64_t first, last;		/* times of the first and last event */
+	uint64_t missed_switches;	/* places where a switch must have been missed */
+	uint64_t duplicates;		/* events that several traces recorded */
+	uint64_t bio_seq;
+	struct sum_cpu *cpus;
+	unsigned int nr_cpus;
+	struct sum_thread *threads;
+	struct sum_proc *procs;		/* by pid, living */
+	struct sum_proc *all, **all_tail;
+	struct sum_proc *idle;
+	struct sum_proc *writeback;
+	struct sum_disk *disks;
+	struct sum_share *shares;
+	struct sum_faults faults;
+	uint64_t kind_count[SUM_NR_KINDS];
+};
+
+/* @filter's arrays stay the caller's and must live as long as the summary. @gaps: copied. */
+struct summary *summary_new(const struct sum_filter *filter, const struct sum_gap *gaps, unsigned int nr_gaps);
+void summary_free(struct summary *s);
+
+/* From @time on every switch is recorded (else: from the first one seen). */
+void summary_sched_from(struct summary *s, uint64_t time);
+
+/* Nothing of @cpu is in the trace after @time, though the trace goes on (a stream was cut). */
+void summary_cpu_end(struct summary *s, uint32_t cpu, uint64_t time);
+
+/* Feed one event. Returns false if it was a duplicate: another trace has given the same. */
+bool summary_event(struct summary *s, const struct sum_event *e);
+
+/* The trace ends at @end: settles what is open. Nothing may be fed afterwards. */
+void summary_finish(struct summary *s, uint64_t end);
+
+/* ---------------------------------------------------------------- between the files of the analysis */
+
+static inline bool sum_in_window(const struct summary *s, uint64_t time)
+{
+	return time >= s->filter.from && time < s->filter.to;
+}
+
+bool sum_cpu_wanted(const struct summary *s, uint32_t cpu);
+
+/* summary_task.c */
+struct sum_thread *sum_thread_get(struct summary *s, int32_t tid);
+struct sum_thread *sum_thread_find(struct summary *s, int32_t tid);
+void sum_thread_pid(struct summary *s, struct sum_thread *t, int32_t pid);
+void sum_thread_name(struct summary *s, struct sum_thread *t, struct sum_text name);
+void sum_thread_end(struct summary *s, int32_t tid);
+void sum_task_event(struct summary *s, const struct sum_event *e);
+struct sum_proc *sum_proc_root(struct sum_proc *p);
+bool sum_name_is_worker(const char *name);
+void sum_task_finish(struct summary *s);
+void sum_task_free(struct summary *s);
+
+/* summary_sched.c */
+void sum_sched_event(struct summary *s, const struct sum_event *e);
+void sum_sched_gap(struct summary *s, const struct sum_gap *gap);
+void sum_sched_finish(struct summary *s, uint64_t end);
+
+/* summary_block.c */
+void sum_block_event(struct summary *s, const struct sum_event *e);
+void sum_block_finish(struct summary *s);
+void sum_block_free(struct summary *s);
+struct sum_disk *sum_disk_find(struct summary *s, uint32_t dev);
+
+/* summary_fault.c */
+void sum_fault_event(struct summary *s, const struct sum_event *e);
+enum sum_area sum_fault_area(uint64_t address, uint32_t error_code);
+enum sum_access sum_fault_access(uint32_t error_code);
+
+#endif

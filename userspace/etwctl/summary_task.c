@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Threads and the processes they belong to, as the events tell them. It must not know what is counted for them.
+ */
+#include "summary_model.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void set_name(char to[SUM_COMM], struct sum_text name)
+{
+	size_t len = name.len < SUM_COMM ? name.len : SUM_COMM - 1;
+
+	memcpy(to, name.s, len);
+	memset(to + len, 0, SUM_COMM - len);
+}
+
+struct sum_proc *sum_proc_root(struct sum_proc *p)
+{
+	while (p->root)
+		p = p->root;
+	return p;
+}
+
+/* Kernel workers, which write back dirty pages among other things. */
+bool sum_name_is_worker(const char *name)
+{
+	return !strncmp(name, "kworker/", 8);
+}
+
+static struct sum_proc *proc_new(struct summary *s, int32_t pid)
+{
+	struct sum_proc *p = sum_alloc(1, sizeof(*p));
+
+	p->pid = pid;
+	*s->all_tail = p;
+	s->all_tail = &p->next;
+	return p;
+}
+
+static struct sum_proc *proc_get(struct summary *s, int32_t pid)
+{
+	struct sum_proc *p;
+
+	HASH_FIND_INT(s->procs, &pid, p);
+	if (!p) {
+		p = proc_new(s, pid);
+		HASH_ADD_INT(s->procs, pid, p);
+	}
+	return p;
+}
+
+static void decide_wanted(struct summary *s, struct sum_thread *t)
+{
+	const struct sum_filter *f = &s->filter;
+	bool wanted = !f->nr_pids;
+
+	for (unsigned int i = 0; i < f->nr_pids && !wanted; i++)
+		wanted = f->pids[i] == t->tid || (!t->proc->provisional && f->pids[i] == t->proc->pid);
+	if (wanted && f->nr_comms) {
+		wanted = false;
+		for (unsigned int i = 0; i < f->nr_comms && !wanted; i++)
+			wanted = !fnmatch(f->comms[i], t->comm, 0);
+	}
+	t->wanted = wanted;
+}
+
+struct sum_thread *sum_thread_find(struct summary *s, int32_t tid)
+{
+	struct sum_thread *t;
+
+	HASH_FIND_INT(s->threads, &tid, t);
+	return t;
+}
+
+struct sum_thread *sum_thread_get(struct summary *s, int32_t tid)
+{
+	struct sum_thread *t = sum_thread_find(s, tid);
+
+	if (t)
+		return t;
+	t = sum_alloc(1, sizeof(*t));
+	t->tid = tid;
+	t->proc = proc_new(s, tid);
+	t->proc->provisional = true;
+	t->proc->threads = 1;
+	HASH_ADD_INT(s->threads, tid, t);
+	decide_wanted(s, t);
+	return t;
+}
+
+static void name_proc(struct sum_thread *t)
+{
+	struct sum_proc *p = t->proc;
+	bool leader = p->provisional || p->pid == t->tid;
+
+	if (!t->comm[0] || (p->named_by_leader && !leader) || (p->name[0] && !leader))
+		return;
+	memcpy(p->name, t->comm, SUM_COMM);
+	p->named_by_leader = leader;
+}
+
+void sum_thread_pid(struct summary *s, struct sum_thread *t, int32_t pid)
+{
+	struct sum_proc *p;
+
+	if (pid <= 0 || (!t->proc->provisional && t->proc->pid == pid))
+		return;
+	p = proc_get(s, pid);
+	p->threads++;
+	if (t->proc->provisional) {
+		/* What was counted for it is added up in the end; @kernel was said of the thread. */
+		t->proc->root = p;
+		p->kernel |= t->proc->kernel;
+	}
+	t->proc = p;
+	name_proc(t);
+	decide_wanted(s, t);
+}
+
+void sum_thread_name(struct summary *s, struct sum_thread *t, struct sum_text name)
+{
+	char comm[SUM_COMM];
+
+	if (!name.len)
+		return;
+	set_name(comm, name);
+	if (!memcmp(comm, t->comm, SUM_COMM))
+		return;
+	memcpy(t->comm, comm, SUM_COMM);
+	name_proc(t);
+	decide_wanted(s, t);
+}
+
+/* The number may be used again by another thread, and the process's with it. */
+void sum_thread_end(struct summary *s, int32_t tid)
+{
+	struct sum_thread *t = sum_thread_find(s, tid);
+	struct sum_proc *p;
+
+	if (!t)
+		return;
+	HASH_DEL(s->threads, t);
+	free(t);
+	HASH_FIND_INT(s->procs, &tid, p);
+	if (p)
+		p->named_by_leader = true;
+}
+
+/* A new process takes the number: the one before, if any, is kept for the report only. */
+static void fork_event(struct summary *s, const struct sum_event *e)
+{
+	struct sum_thread *parent = sum_thread_find(s, e->fork.parent_tid), *t;
+
+	sum_thread_end(s, e->fork.child_tid);
+	if (e->fork.child_tid == e->fork.child_pid) {
+		struct sum_proc *old;
+
+		HASH_FIND_INT(s->procs, &e->fork.child_pid, old);
+		if (old)
+			HASH_DEL(s->procs, old);
+	}
+	t = sum_thread_get(s, e->fork.child_tid);
+	sum_thread_pid(s, t, e->fork.child_pid);
+	sum_thread_name(s, t, e->fork.child_name);
+	if (e->fork.parent_tid == 2 || (parent && parent->proc->kernel && e->fork.child_tid == e->fork.child_pid))
+		t->proc->kernel = true;
+}
+
+/* When a thread other than the first calls exec, it takes over the process's number. */
+static void exec_event(struct summary *s, const struct sum_event *e)
+{
+	struct sum_text name = e->task.name;
+	const char *slash = memrchr(name.s, '/', name.len);
+	struct sum_thread *t;
+
+	if (e->task.old_tid > 0 && e->task.old_tid != e->task.tid) {
+		struct sum_thread *old = sum_thread_find(s, e->task.old_tid);
+
+		if (old) {
+			sum_thread_end(s, e->task.tid);
+			HASH_DEL(s->threads, old);
+			old->tid = e->task.tid;
+			HASH_ADD_INT(s->threads, tid, old);
+		}
+	}
+	if (slash) {
+		name.len -= slash + 1 - name.s;
+		name.s = slash + 1;
+	}
+	t = sum_thread_get(s, e->task.tid);
+	t->proc->kernel = false;
+	sum_thread_name(s, t, name);
+}
+
+/* What an event says about identities, before anything is counted for it. */
+void sum_task_event(struct summary *s, const struct sum_event *e)
+{
+	struct sum_thread *t;
+
+	switch (e->kind) {
+	case SUM_FORK:
+		fork_event(s, e);
+		break;
+	case SUM_EXEC:
+		exec_event(s, e);
+		break;
+	case SUM_RENAME:
+	case SUM_WAKING:
+	case SUM_WAKEUP:
+	case SUM_WAKEUP_NEW:
+		if (e->task.tid > 0)
+			sum_thread_name(s, sum_thread_get(s, e->task.tid), e->task.name);
+		break;
+	case SUM_DUMP_TASK:
+		if (e->task.tid <= 0)
+			break;
+		t = sum_thread_get(s, e->task.tid);
+		sum_thread_pid(s, t, e->task.pid);
+		sum_thread_name(s, t, e->task.name);
+		t->proc->kernel |= e->task.kernel;
+		break;
+	case SUM_SWITCH:
+		if (e->sw.prev_tid > 0)
+			sum_thread_name(s, sum_thread_get(s, e->sw.prev_tid), e->sw.prev_comm);
+		if (e->sw.next_tid > 0)
+			sum_thread_name(s, sum_thread_get(s, e->sw.next_tid), e->sw.next_comm);
+		break;
+	default:
+		break;
+	}
+	if (e->kind != SUM_FOREIGN && e->kind != SUM_DUMP_TASK && e->kind != SUM_DUMP_DISK && e->tid > 0 && e->pid > 0)
+		sum_thread_pid(s, sum_thread_get(s, e->tid), e->pid);
+}
+
+static void faults_merge(struct sum_proc *into, const struct sum_proc *from)
+{
+	if (!from->faults)
+		return;
+	if (!into->faults)
+		into->faults = sum_alloc(1, sizeof(*into->faults));
+	for (int a = 0; a < SUM_NR_AREAS; a++)
+		for (int x = 0; x < SUM_NR_ACCESS; x++)
+			into->faults->n[a][x] += from->faults->n[a][x];
+	into->faults->total += from->faults->total;
+	into->faults->by_kernel += from->faults->by_kernel;
+	into->faults->protection += from->faults->protection;
+}
+
+/* Adds what was counted before a thread's process was known to that process. */
+void sum_task_finish(struct summary *s)
+{
+	for (struct sum_proc *p = s->all; p; p = p->next) {
+		struct sum_proc *root = sum_proc_root(p);
+
+		if (root == p)
+			continue;
+		root->run.cpu_ns += p->run.cpu_ns;
+		root->run.wait_ns += p->run.wait_ns;
+		root->run.switches += p->run.switches;
+		root->run.preempted += p->run.preempted;
+		sum_hist_merge(&root->run.wakeup, &p->run.wakeup);
+		sum_hist_clear(&p->run.wakeup);
+		memset(&p->run, 0, sizeof(p->run));
+		faults_merge(root, p);
+		free(p->faults);
+		p->faults = NULL;
+	}
+}
+
+void sum_task_free(struct summary *s)
+{
+	struct sum_thread *t, *tmp;
+	struct sum_proc *p, *next;
+
+	HASH_ITER(hh, s->threads, t, tmp) {
+		HASH_DEL(s->threads, t);
+		free(t);
+	}
+	HASH_CLEAR(hh, s->procs);
+	for (p = s->all; p; p = next) {
+		next = p->next;
+		sum_hist_clear(&p->run.wakeup);
+		free(p->faults);
+		free(p);
+	}
+}

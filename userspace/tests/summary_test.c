@@ -1,0 +1,695 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The analysis of `etwctl summary` on made-up events with known answers. It is compiled with the analysis itself and
+ * knows neither libetw nor traces.
+ */
+#include "../etwctl/summary_hist.c"
+#include "../etwctl/summary_model.c"
+#include "../etwctl/summary_task.c"
+#include "../etwctl/summary_sched.c"
+#include "../etwctl/summary_block.c"
+#include "../etwctl/summary_fault.c"
+
+#include <stdio.h>
+
+static int nr, failed;
+static bool bad;
+
+#define EQ(a, b) do {											\
+	long long a_ = (long long)(a), b_ = (long long)(b);						\
+	if (a_ != b_) {											\
+		printf("# line %d: %s is %lld, not %lld\n", __LINE__, #a, a_, b_);			\
+		bad = true;										\
+	}												\
+} while (0)
+
+static void done(const char *name)
+{
+	printf("%sok %d - %s\n", bad ? "not " : "", ++nr, name);
+	failed += bad;
+	bad = false;
+}
+
+static struct sum_text text(const char *s)
+{
+	return (struct sum_text){ s, strlen(s) };
+}
+
+/* The next events come from here. */
+static struct summary *s;
+static uint32_t on_cpu;
+static int32_t by_tid, by_pid;
+static uint32_t source;
+
+static bool feed(struct sum_event e, enum sum_kind kind, uint64_t time)
+{
+	e.kind = kind;
+	e.time = time;
+	e.cpu = on_cpu;
+	e.source = source;
+	e.tid = by_tid;
+	e.pid = by_pid;
+	return summary_event(s, &e);
+}
+
+static void by(uint32_t cpu, int32_t tid, int32_t pid)
+{
+	on_cpu = cpu;
+	by_tid = tid;
+	by_pid = pid;
+}
+
+/* What an event says of a thread: the name and process it has by now. */
+static struct sum_text name_of(int32_t tid)
+{
+	struct sum_thread *t = tid ? sum_thread_find(s, tid) : NULL;
+
+	return text(t && t->comm[0] ? t->comm : "n");
+}
+
+static int32_t pid_of(int32_t tid)
+{
+	struct sum_thread *t = tid ? sum_thread_find(s, tid) : NULL;
+
+	return t && !t->proc->provisional ? t->proc->pid : tid;
+}
+
+/* @state: as prev_state, or 'p' for preempted */
+static void sw(uint64_t time, uint32_t cpu, int32_t prev, int64_t state, int32_t next)
+{
+	struct sum_event e = { .sw = { .prev_comm = name_of(prev), .next_comm = name_of(next), .prev_tid = prev,
+				       .next_tid = next, .prev_state = state == 'p' ? 0 : state, .preempt = state == 'p' } };
+
+	by(cpu, prev, pid_of(prev));
+	feed(e, SUM_SWITCH, time);
+}
+
+static void wake(enum sum_kind kind, uint64_t time, uint32_t cpu, int32_t by_whom, int32_t tid)
+{
+	struct sum_event e = { .task = { .name = name_of(tid), .tid = tid } };
+
+	by(cpu, by_whom, pid_of(by_whom));
+	feed(e, kind, time);
+}
+
+static void dump_task(int32_t tid, int32_t pid, const char *name, bool kernel)
+{
+	struct sum_event e = { .task = { .name = text(name), .tid = tid, .pid = pid, .kernel = kernel } };
+
+	by(0, tid, pid);
+	feed(e, SUM_DUMP_TASK, 1);
+}
+
+static void blk(enum sum_kind kind, uint64_t time, uint32_t dev, uint64_t sector, uint32_t n, uint32_t rwbs)
+{
+	struct sum_event e = { .blk = { .comm = name_of(by_tid), .sector = sector, .dev = dev, .nr = n, .rwbs = rwbs, .tid = by_tid } };
+
+	feed(e, kind, time);
+}
+
+static void dump_disk(uint32_t dev, const char *name)
+{
+	struct sum_event e = { .disk = { .name = text(name), .dev = dev } };
+
+	by(0, 1, 1);
+	feed(e, SUM_DUMP_DISK, 1);
+}
+
+static struct sum_proc *proc_of(int32_t pid)
+{
+	static struct sum_proc none;
+
+	for (struct sum_proc *p = s->all; p; p = p->next)
+		if (!p->root && p->pid == pid)
+			return p;
+	return &none;
+}
+
+static struct sum_share *share(int32_t pid, uint32_t dev)
+{
+	static struct sum_share none;
+	struct sum_share *sh, *tmp;
+
+	HASH_ITER(hh, s->shares, sh, tmp)
+		if (sh->key.proc->pid == pid && sh->key.disk->dev == dev)
+			return sh;
+	return &none;
+}
+
+static void begin(const struct sum_filter *f, const struct sum_gap *gaps, unsigned int nr_gaps)
+{
+	s = summary_new(f, gaps, nr_gaps);
+	source = 0;
+}
+
+static void end(const char *name)
+{
+	summary_free(s);
+	done(name);
+}
+
+/* ---------------------------------------------------------------- histogram */
+
+static void test_hist(void)
+{
+	struct sum_hist h = { 0 }, g = { 0 };
+	uint64_t v = 1;
+
+	for (uint64_t i = 1; i <= 1000; i++)
+		sum_hist_add(&h, i);
+	EQ(h.count, 1000);
+	EQ(h.sum, 500500);
+	EQ(h.min, 1);
+	EQ(h.max, 1000);
+	EQ(sum_hist_quantile(&h, 1000), 1000);
+	EQ(sum_hist_quantile(&h, 0), 1);
+	EQ(sum_hist_quantile(&h, 50), 50);
+	EQ(sum_hist_quantile(&h, 500) >= 496 && sum_hist_quantile(&h, 500) <= 504, 1);
+	EQ(sum_hist_quantile(&h, 990) >= 982 && sum_hist_quantile(&h, 990) <= 998, 1);
+	sum_hist_merge(&g, &h);
+	sum_hist_add(&g, 0);
+	EQ(g.count, 1001);
+	EQ(g.min, 0);
+	EQ(sum_hist_quantile(&g, 1000), 1000);
+	sum_hist_clear(&h);
+	sum_hist_clear(&g);
+	EQ(sum_hist_quantile(&h, 500), 0);
+	done("histogram: quantiles, merge, empty");
+
+	/* Three values with the middle one asked for, over the whole range: its error is below 1/128. */
+	for (int bits = 0; bits < 63; bits++) {
+		for (int k = 0; k < 50; k++) {
+			uint64_t x, q;
+
+			v = v * 6364136223846793005ULL + 1442695040888963407ULL;
+			x = (v >> (63 - bits)) | 1ULL << bits;
+			sum_hist_add(&h, 0);
+			sum_hist_add(&h, x);
+			sum_hist_add(&h, UINT64_MAX);
+			q = sum_hist_quantile(&h, 500);
+			EQ((q > x ? q - x : x - q) <= x / 128, 1);
+			sum_hist_clear(&h);
+		}
+	}
+	sum_hist_add(&h, UINT64_MAX);
+	EQ(sum_hist_quantile(&h, 500) == UINT64_MAX, 1);
+	sum_hist_clear(&h);
+	done("histogram: error below 1/128 over 64 bits");
+}
+
+/* ---------------------------------------------------------------- who ran */
+
+static void test_edges(void)
+{
+	begin(NULL, NULL, 0);
+	/* CPU 0: 10 ran before the first switch, 20 until the end. CPU 1: 30 ran all the time, a wake-up tells. */
+	sw(1000, 0, 10, 1, 20);
+	wake(SUM_WAKING, 1500, 1, 30, 10);
+	wake(SUM_WAKEUP, 1510, 1, 30, 10);
+	sw(1700, 0, 20, 'p', 10);
+	sw(2000, 0, 10, 1, 20);
+	/* CPU 2: 40 from the recording's begin although its first switch is late; then idle */
+	sw(2500, 2, 40, 2, 0);
+	summary_finish(s, 3000);
+	EQ(proc_of(10)->run.cpu_ns, 300);
+	EQ(proc_of(10)->run.wait_ns, 200);
+	EQ(proc_of(10)->run.wakeup.count, 1);
+	EQ(proc_of(10)->run.wakeup.max, 200);
+	EQ(proc_of(10)->run.switches, 2);
+	EQ(proc_of(20)->run.cpu_ns, 700 + 1000);
+	EQ(proc_of(20)->run.wait_ns, 300);
+	EQ(proc_of(20)->run.switches, 1);
+	EQ(proc_of(20)->run.preempted, 1);
+	EQ(proc_of(20)->run.wakeup.count, 0);
+	EQ(proc_of(30)->run.cpu_ns, 2000);
+	EQ(proc_of(40)->run.cpu_ns, 1500);
+	EQ(s->idle->run.cpu_ns, 500);
+	EQ(s->cpus[2].idle_ns, 500);
+	EQ(s->cpus[0].busy_ns, 2000);
+	EQ(s->cpus[0].unknown_ns + s->cpus[1].unknown_ns + s->cpus[2].unknown_ns, 0);
+	EQ(s->missed_switches, 0);
+	end("who ran: edges of the trace");
+
+	begin(NULL, NULL, 0);
+	summary_sched_from(s, 100);
+	sw(1000, 0, 10, 1, 0);
+	sw(1200, 1, 0, 0, 11);
+	summary_cpu_end(s, 1, 1500);
+	summary_finish(s, 2000);
+	EQ(proc_of(10)->run.cpu_ns, 900);
+	EQ(proc_of(11)->run.cpu_ns, 300);
+	EQ(s->cpus[1].idle_ns, 1100);
+	EQ(s->cpus[1].unknown_ns, 500);
+	end("who ran: known begin, one CPU cut off");
+}
+
+static void test_wake_race(void)
+{
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	/* woken on its way off the CPU: runnable from the moment it is off */
+	wake(SUM_WAKING, 190, 1, 30, 10);
+	sw(200, 0, 10, 1, 11);
+	wake(SUM_WAKEUP, 205, 0, 11, 10);
+	sw(300, 0, 11, 1, 10);
+	EQ(proc_of(10)->run.wakeup.count, 1);
+	EQ(proc_of(10)->run.wakeup.max, 100);
+	/* woken before it was off, so it never slept; later it sleeps for real, and that wake-up counts */
+	wake(SUM_WAKING, 350, 1, 30, 10);
+	wake(SUM_WAKEUP, 351, 1, 30, 10);
+	sw(400, 0, 10, 1, 0);
+	wake(SUM_WAKING, 500, 1, 30, 10);
+	wake(SUM_WAKEUP, 501, 0, 0, 10);
+	sw(520, 0, 0, 0, 10);
+	EQ(proc_of(10)->run.wakeup.count, 2);
+	EQ(proc_of(10)->run.wakeup.min, 20);
+	/* without waking events, wakeup is the begin */
+	sw(600, 0, 10, 1, 0);
+	wake(SUM_WAKEUP, 700, 1, 30, 10);
+	sw(707, 0, 0, 0, 10);
+	EQ(proc_of(10)->run.wakeup.min, 7);
+	/* preemption is no wake-up, also when a waking without effect came before */
+	wake(SUM_WAKING, 750, 1, 30, 10);
+	sw(760, 0, 10, 'p', 11);
+	sw(770, 0, 11, 1, 10);
+	EQ(proc_of(10)->run.wakeup.count, 3);
+	summary_finish(s, 1000);
+	EQ(s->missed_switches, 0);
+	end("who ran: wake-ups that race with going to sleep");
+}
+
+static void test_lives(void)
+{
+	struct sum_event f = { .fork = { .child_name = text("sh"), .parent_tid = 10, .child_tid = 50, .child_pid = 50 } };
+	struct sum_event x = { .task = { .name = text("/usr/bin/gcc"), .tid = 50, .old_tid = 50 } };
+
+	begin(NULL, NULL, 0);
+	dump_task(2, 2, "kthreadd", true);
+	dump_task(7, 7, "kworker/0:1", true);
+	dump_task(10, 10, "make", false);
+	dump_task(11, 10, "helper", false);
+	sw(100, 0, 0, 0, 10);
+	by(0, 10, 10);
+	feed(f, SUM_FORK, 110);
+	wake(SUM_WAKEUP_NEW, 120, 0, 10, 50);
+	sw(150, 0, 10, 1, 50);
+	by(0, 50, 50);
+	feed(x, SUM_EXEC, 160);
+	EQ(strcmp(proc_of(50)->name, "gcc"), 0);
+	sw(200, 0, 50, 0x20, 11);
+	EQ(proc_of(50)->run.cpu_ns, 50);
+	EQ(proc_of(50)->run.wakeup.max, 30);
+	EQ(sum_thread_find(s, 50) == NULL, 1);
+	sw(300, 0, 11, 1, 0);
+	EQ(proc_of(10)->run.cpu_ns, 50 + 100);
+	EQ(proc_of(10)->threads, 2);
+	EQ(strcmp(proc_of(10)->name, "make"), 0);
+	/* the number again: another process */
+	by(0, 10, 10);
+	sw(310, 0, 0, 0, 10);
+	by(0, 10, 10);
+	f.fork.child_name = text("other");
+	feed(f, SUM_FORK, 320);
+	wake(SUM_WAKEUP_NEW, 321, 0, 10, 50);
+	sw(330, 0, 10, 1, 50);
+	sw(390, 0, 50, 0x10, 0);
+	summary_finish(s, 400);
+	EQ(proc_of(7)->kernel, 1);
+	EQ(proc_of(10)->kernel, 0);
+	{
+		int n = 0;
+
+		for (struct sum_proc *p = s->all; p; p = p->next)
+			if (p->pid == 50 && !p->root) {
+				EQ(p->run.cpu_ns, n ? 60 : 50);
+				EQ(strcmp(p->name, n ? "other" : "gcc"), 0);
+				n++;
+			}
+		EQ(n, 2);
+	}
+	end("who ran: fork, exec, threads, exit, a number used again");
+
+	/* A thread whose process shows late: what it did before goes there. Another thread's exec takes the leader's number. */
+	begin(NULL, NULL, 0);
+	by(0, 0, 0);
+	{
+		struct sum_event e = { .sw = { .prev_comm = text("swapper/0"), .next_comm = text("n"), .next_tid = 61 } };
+
+		feed(e, SUM_SWITCH, 100);
+	}
+	by(0, 61, 60);
+	{
+		struct sum_event e = { .sw = { .prev_comm = text("n"), .next_comm = text("n"), .prev_tid = 61, .prev_state = 1,
+					       .next_tid = 61 } };
+
+		e.sw.next_tid = 0;
+		feed(e, SUM_SWITCH, 150);
+	}
+	sw(200, 0, 0, 0, 61);
+	by(0, 60, 60);
+	{
+		struct sum_event e = { .task = { .name = text("./new"), .tid = 60, .old_tid = 61 } };
+
+		feed(e, SUM_EXEC, 220);
+	}
+	sw(300, 0, 60, 1, 0);
+	summary_finish(s, 400);
+	EQ(proc_of(60)->run.cpu_ns, 150);
+	EQ(proc_of(60)->run.switches, 2);
+	EQ(proc_of(61)->pid, 0);
+	EQ(strcmp(proc_of(60)->name, "new"), 0);
+	EQ(s->missed_switches, 0);
+	end("who ran: process known late, exec by another thread");
+}
+
+static void test_loss(void)
+{
+	static const struct sum_gap gaps[] = { { .cpu = 0, .from = 1000, .to = 2000 } };
+
+	begin(NULL, gaps, 1);
+	sw(100, 0, 0, 0, 10);
+	wake(SUM_WAKING, 900, 0, 10, 12);
+	/* lost: 10 off, 11 on and off, 12 on and off */
+	wake(SUM_WAKING, 2100, 0, 12, 13);
+	sw(2200, 0, 12, 1, 13);
+	summary_finish(s, 2300);
+	EQ(proc_of(10)->run.cpu_ns, 800);
+	EQ(s->cpus[0].unknown_ns, 1200);
+	EQ(proc_of(12)->run.cpu_ns, 100);
+	EQ(proc_of(12)->run.wakeup.count, 0);
+	EQ(proc_of(13)->run.cpu_ns, 100);
+	EQ(proc_of(13)->run.wakeup.max, 100);
+	end("loss: nobody is credited for the gap, no latency across it");
+
+	/* A switch missed without notice: the other events of the CPU disagree. */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	wake(SUM_WAKING, 500, 0, 10, 12);
+	wake(SUM_WAKING, 800, 0, 11, 13);
+	sw(900, 0, 11, 1, 0);
+	summary_finish(s, 1000);
+	EQ(s->missed_switches, 1);
+	EQ(proc_of(10)->run.cpu_ns, 400);
+	EQ(proc_of(11)->run.cpu_ns, 100);
+	EQ(s->cpus[0].unknown_ns, 300);
+	EQ(s->idle->run.cpu_ns, 100);
+	end("loss: a missed switch is noticed");
+}
+
+static void test_filter(void)
+{
+	static const int32_t pids[] = { 10 };
+	static const uint32_t cpus[] = { 0 };
+	char *comms[] = { "k*" };
+	struct sum_filter f = { .from = 200, .to = 400, .pids = pids, .nr_pids = 1 };
+
+	begin(&f, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	sw(300, 0, 10, 1, 11);
+	wake(SUM_WAKING, 350, 0, 11, 10);
+	sw(380, 0, 11, 1, 10);
+	by(0, 10, 10);
+	feed((struct sum_event){ .fault = { .address = 0x1000000 } }, SUM_FAULT_USER, 390);
+	feed((struct sum_event){ .fault = { .address = 0x1000000 } }, SUM_FAULT_USER, 410);
+	summary_finish(s, 500);
+	EQ(proc_of(10)->run.cpu_ns, 100 + 20);
+	EQ(proc_of(10)->run.wakeup.count, 1);
+	EQ(proc_of(11)->run.cpu_ns, 0);
+	EQ(s->faults.total, 1);
+	end("filter: time window and pid");
+
+	f = (struct sum_filter){ .cpus = cpus, .nr_cpus = 1, .comms = comms, .nr_comms = 1 };
+	begin(&f, NULL, 0);
+	dump_task(10, 10, "kate", false);
+	dump_task(11, 11, "vi", false);
+	by(0, 10, 10);
+	feed((struct sum_event){ .fault = { .address = 0x1000000 } }, SUM_FAULT_USER, 10);
+	by(1, 10, 10);
+	feed((struct sum_event){ .fault = { .address = 0x1000000 } }, SUM_FAULT_USER, 11);
+	by(0, 11, 11);
+	feed((struct sum_event){ .fault = { .address = 0x1000000 } }, SUM_FAULT_USER, 12);
+	summary_finish(s, 100);
+	EQ(s->faults.total, 1);
+	end("filter: cpu and name");
+}
+
+static void test_two_traces(void)
+{
+	begin(NULL, NULL, 0);
+	for (source = 0; source < 2; source++)
+		sw(100, 0, 0, 0, 10);
+	source = 0;
+	sw(200, 0, 10, 1, 0);
+	source = 1;
+	sw(200, 0, 10, 1, 0);
+	by(0, 0, 0);
+	blk(SUM_BIO_QUEUE, 200, 1, 5, 8, SUM_RWBS_READ);
+	source = 0;
+	blk(SUM_BIO_QUEUE, 200, 1, 5, 8, SUM_RWBS_READ);
+	summary_finish(s, 300);
+	EQ(s->duplicates, 3);
+	EQ(proc_of(10)->run.switches, 1);
+	EQ(proc_of(10)->run.cpu_ns, 100);
+	EQ(s->kind_count[SUM_BIO_QUEUE], 1);
+	end("two traces of one machine: the same event counts once");
+}
+
+/* ---------------------------------------------------------------- disks */
+
+#define SDA (8U << 20)
+#define SDA1 (8U << 20 | 1)
+#define R SUM_RWBS_READ
+#define W SUM_RWBS_WRITE
+
+static void test_disk(void)
+{
+	begin(NULL, NULL, 0);
+	dump_disk(SDA, "sda");
+	dump_disk(SDA1, "sda1");
+	dump_task(7, 7, "kworker/u4:1", true);
+	/* 10 reads by the partition; another thread inserts and issues, the interrupt hits a third */
+	by(0, 10, 10);
+	blk(SUM_BIO_QUEUE, 100, SDA1, 2048, 8, R);
+	by(0, 7, 7);
+	blk(SUM_RQ_INSERT, 110, SDA, 2048, 8, R);
+	blk(SUM_RQ_ISSUE, 120, SDA, 2048, 8, R);
+	by(1, 99, 99);
+	blk(SUM_RQ_COMPLETE, 200, SDA, 2048, 8, R);
+	EQ(share(10, SDA)->io[SUM_READ].count, 1);
+	EQ(share(10, SDA)->io[SUM_READ].bytes, 4096);
+	EQ(share(10, SDA)->io[SUM_READ].latency.max, 100);
+	EQ(sum_disk_find(s, SDA)->io[SUM_READ].service.max, 80);
+	EQ(share(99, SDA)->io[SUM_READ].count + share(7, SDA)->io[SUM_READ].count, 0);
+
+	/* two processes' bios merged into one request, completed in two parts */
+	by(0, 10, 10);
+	blk(SUM_BIO_QUEUE, 300, SDA, 100, 8, R);
+	by(0, 11, 11);
+	blk(SUM_BIO_QUEUE, 310, SDA, 108, 16, R);
+	blk(SUM_RQ_ISSUE, 320, SDA, 100, 24, R);
+	blk(SUM_RQ_COMPLETE, 400, SDA, 100, 12, R);
+	EQ(share(10, SDA)->io[SUM_READ].count, 2);
+	EQ(share(11, SDA)->io[SUM_READ].count, 0);
+	blk(SUM_RQ_COMPLETE, 450, SDA, 112, 12, R);
+	EQ(share(11, SDA)->io[SUM_READ].count, 1);
+	EQ(share(11, SDA)->io[SUM_READ].bytes, 8192);
+	EQ(share(11, SDA)->io[SUM_READ].latency.max, 140);
+	EQ(sum_disk_find(s, SDA)->io[SUM_READ].count, 2);
+	EQ(sum_disk_find(s, SDA)->io[SUM_READ].service.max, 130);
+
+	/* one bio split into three requests, issued and completed out of order; one of them issued again after a requeue */
+	by(0, 12, 12);
+	blk(SUM_BIO_QUEUE, 500, SDA, 1000, 300, W);
+	blk(SUM_RQ_ISSUE, 510, SDA, 1200, 100, W);
+	blk(SUM_RQ_ISSUE, 511, SDA, 1000, 100, W);
+	blk(SUM_RQ_ISSUE, 512, SDA, 1100, 100, W);
+	blk(SUM_RQ_ISSUE, 550, SDA, 1100, 100, W);
+	blk(SUM_RQ_COMPLETE, 560, SDA, 1100, 100, W);
+	blk(SUM_RQ_COMPLETE, 570, SDA, 1000, 100, W);
+	EQ(share(12, SDA)->io[SUM_WRITE].count, 0);
+	blk(SUM_RQ_COMPLETE, 580, SDA, 1200, 100, W);
+	EQ(share(12, SDA)->io[SUM_WRITE].count, 1);
+	EQ(share(12, SDA)->io[SUM_WRITE].bytes, 153600);
+	EQ(share(12, SDA)->io[SUM_WRITE].latency.max, 80);
+	EQ(sum_disk_find(s, SDA)->io[SUM_WRITE].count, 3);
+	EQ(sum_disk_find(s, SDA)->io[SUM_WRITE].service.min, 10);
+	EQ(sum_disk_find(s, SDA)->requeued, 1);
+
+	/* two bios for the same sectors: both complete, the older first */
+	by(0, 13, 13);
+	blk(SUM_BIO_QUEUE, 600, SDA, 50, 8, R);
+	by(0, 14, 14);
+	blk(SUM_BIO_QUEUE, 610, SDA, 50, 8, R);
+	blk(SUM_RQ_ISSUE, 620, SDA, 50, 8, R);
+	blk(SUM_RQ_ISSUE, 621, SDA, 50, 8, R);
+	blk(SUM_RQ_COMPLETE, 630, SDA, 50, 8, R);
+	blk(SUM_RQ_COMPLETE, 650, SDA, 50, 8, R);
+	EQ(share(13, SDA)->io[SUM_READ].latency.max, 30);
+	EQ(share(14, SDA)->io[SUM_READ].latency.max, 40);
+
+	/* written back by a kernel worker */
+	by(0, 7, 7);
+	blk(SUM_BIO_QUEUE, 700, SDA1, 5000, 8, W);
+	blk(SUM_RQ_ISSUE, 701, SDA, 5000, 8, W);
+	blk(SUM_RQ_COMPLETE, 702, SDA, 5000, 8, W);
+	EQ(share(-1, SDA)->io[SUM_WRITE].count, 1);
+	EQ(share(7, SDA)->io[SUM_WRITE].count, 0);
+
+	/* issued before the trace; never completed; submission not seen */
+	blk(SUM_RQ_COMPLETE, 800, SDA, 7777, 8, R);
+	by(0, 15, 15);
+	blk(SUM_BIO_QUEUE, 810, SDA, 9000, 8, R);
+	blk(SUM_RQ_ISSUE, 820, SDA, 9100, 8, R);
+	blk(SUM_RQ_COMPLETE, 830, SDA, 9100, 8, R);
+	by(0, 16, 16);
+	blk(SUM_RQ_INSERT, 840, SDA, 9200, 8, R);
+	by(0, 7, 7);
+	blk(SUM_RQ_ISSUE, 850, SDA, 9200, 8, R);
+	blk(SUM_RQ_COMPLETE, 860, SDA, 9200, 8, R);
+	blk(SUM_BIO_QUEUE, 900, SDA, 9300, 8, R);
+	blk(SUM_RQ_ISSUE, 910, SDA, 9300, 8, R);
+	summary_finish(s, 1000);
+	EQ(sum_disk_find(s, SDA)->started_before, 1);
+	EQ(sum_disk_find(s, SDA)->unfinished, 2);
+	EQ(share(15, SDA)->guessed, 1);
+	EQ(share(16, SDA)->io[SUM_READ].latency.max, 20);
+	end("disk: partition, merge, split, partial, requeue, twins, writeback, edges");
+}
+
+static void test_flush(void)
+{
+	begin(NULL, NULL, 0);
+	dump_disk(SDA, "sda");
+	by(0, 10, 10);
+	blk(SUM_BIO_QUEUE, 100, SDA, 0, 0, W | SUM_RWBS_PREFLUSH);
+	by(0, 11, 11);
+	blk(SUM_BIO_QUEUE, 110, SDA, 0, 0, W | SUM_RWBS_PREFLUSH);
+	by(0, 7, 7);
+	blk(SUM_RQ_ISSUE, 120, SDA, 0, 0, SUM_RWBS_FLUSH);
+	by(0, 12, 12);
+	blk(SUM_BIO_QUEUE, 130, SDA, 0, 0, W | SUM_RWBS_PREFLUSH);
+	blk(SUM_RQ_COMPLETE, 200, SDA, 0, 0, SUM_RWBS_FLUSH);
+	blk(SUM_RQ_COMPLETE, 201, SDA, 0, 0, W | SUM_RWBS_PREFLUSH);
+	EQ(share(10, SDA)->io[SUM_FLUSH].latency.max, 100);
+	EQ(share(11, SDA)->io[SUM_FLUSH].latency.max, 90);
+	EQ(share(12, SDA)->io[SUM_FLUSH].count, 0);
+	EQ(sum_disk_find(s, SDA)->io[SUM_FLUSH].service.max, 80);
+	/* a write with a flush before it is a write */
+	by(0, 13, 13);
+	blk(SUM_BIO_QUEUE, 300, SDA, 64, 8, W | SUM_RWBS_PREFLUSH);
+	blk(SUM_RQ_ISSUE, 310, SDA, 0, 0, SUM_RWBS_FLUSH);
+	blk(SUM_RQ_COMPLETE, 350, SDA, 0, 0, SUM_RWBS_FLUSH);
+	blk(SUM_RQ_ISSUE, 360, SDA, 64, 8, W | SUM_RWBS_PREFLUSH);
+	blk(SUM_RQ_COMPLETE, 400, SDA, 64, 8, W | SUM_RWBS_PREFLUSH);
+	EQ(share(12, SDA)->io[SUM_FLUSH].count, 1);
+	EQ(share(13, SDA)->io[SUM_WRITE].latency.max, 100);
+	EQ(share(13, SDA)->io[SUM_FLUSH].count, 0);
+	blk(SUM_BIO_QUEUE, 410, SDA, 64, 800, SUM_RWBS_DISCARD);
+	blk(SUM_RQ_ISSUE, 420, SDA, 64, 800, SUM_RWBS_DISCARD);
+	blk(SUM_RQ_COMPLETE, 430, SDA, 64, 800, SUM_RWBS_DISCARD);
+	summary_finish(s, 500);
+	EQ(share(13, SDA)->io[SUM_DISCARD].bytes, 409600);
+	EQ(sum_disk_find(s, SDA)->unfinished, 0);
+	end("disk: flushes and discards");
+}
+
+static void test_other_disks(void)
+{
+	/* No names: the partition is found by what its request covers. dm: no requests, completions of bios. */
+	uint32_t dm = 253U << 20;
+
+	begin(NULL, NULL, 0);
+	by(0, 10, 10);
+	blk(SUM_BIO_QUEUE, 100, SDA1, 2048, 8, R);
+	blk(SUM_RQ_ISSUE, 120, SDA, 2048, 8, R);
+	blk(SUM_BIO_QUEUE, 130, SDA1, 4096, 8, R);
+	blk(SUM_RQ_COMPLETE, 200, SDA, 2048, 8, R);
+	blk(SUM_RQ_ISSUE, 210, SDA, 4096, 8, R);
+	blk(SUM_RQ_COMPLETE, 220, SDA, 4096, 8, R);
+	blk(SUM_BIO_QUEUE, 300, dm, 64, 8, W);
+	blk(SUM_BIO_QUEUE, 310, dm, 72, 8, W);
+	blk(SUM_BIO_COMPLETE, 350, dm, 64, 8, W);
+	blk(SUM_BIO_COMPLETE, 360, dm, 80, 0, W);
+	summary_finish(s, 500);
+	EQ(share(10, SDA)->io[SUM_READ].count, 2);
+	EQ(share(10, SDA)->io[SUM_READ].latency.max, 100);
+	EQ(share(10, SDA)->guessed, 0);
+	EQ(share(10, dm)->io[SUM_WRITE].count, 2);
+	EQ(share(10, dm)->io[SUM_WRITE].latency.max, 50);
+	EQ(sum_disk_find(s, dm)->io[SUM_WRITE].count, 2);
+	EQ(is_part_name("sda1", "sda") && is_part_name("nvme0n1p2", "nvme0n1"), 1);
+	EQ(is_part_name("loop12", "loop1") || is_part_name("sdab", "sda") || is_part_name("sda", "sda"), 0);
+	end("disk: partition without a name, device without requests");
+
+	/* Many bios and requests whose completions were lost: memory stays bounded. */
+	begin(NULL, NULL, 0);
+	by(0, 10, 10);
+	for (unsigned int i = 0; i < 300000; i++) {
+		blk(SUM_BIO_QUEUE, 100 + i, SDA, 8ULL * i, 8, R);
+		if (i % 3 == 0)
+			blk(SUM_RQ_ISSUE, 100 + i, SDA, 8ULL * i, 8, R);
+	}
+	EQ(sum_disk_find(s, SDA)->nr_bios <= MAX_WAITING, 1);
+	EQ(sum_disk_find(s, SDA)->nr_rqs <= MAX_IN_FLIGHT, 1);
+	summary_finish(s, 1000000);
+	EQ(sum_disk_find(s, SDA)->unfinished, 300000);
+	end("disk: lost completions do not pile up");
+}
+
+/* ---------------------------------------------------------------- faults */
+
+static void test_faults(void)
+{
+	static const struct {
+		uint64_t address;
+		uint32_t code;
+		enum sum_area area;
+		enum sum_access access;
+	} v[] = {
+		{ 0x7ffd12345678, 0x6, SUM_AREA_STACK, SUM_WRITE_ACCESS },
+		{ 0x7ffffffff000 - 8, 0x6, SUM_AREA_STACK, SUM_WRITE_ACCESS },
+		{ 0x7f0012345000, 0x4, SUM_AREA_MAPPED, SUM_READ_ACCESS },
+		{ 0x7f0012345000, 0x14, SUM_AREA_CODE, SUM_EXEC_ACCESS },
+		{ 0x555555554000, 0x4, SUM_AREA_IMAGE, SUM_READ_ACCESS },
+		{ 0x561234567000, 0x7, SUM_AREA_IMAGE, SUM_WRITE_ACCESS },
+		{ 0x4c0000, 0x4, SUM_AREA_IMAGE, SUM_READ_ACCESS },
+		{ 0x10, 0x4, SUM_AREA_NULL, SUM_READ_ACCESS },
+		{ 0x100000000000, 0x4, SUM_AREA_OTHER, SUM_READ_ACCESS },
+		{ 0xffff888012345000, 0x2, SUM_AREA_KERNEL, SUM_WRITE_ACCESS },
+	};
+
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		EQ(sum_fault_area(v[i].address, v[i].code), v[i].area);
+		EQ(sum_fault_access(v[i].code), v[i].access);
+	}
+	begin(NULL, NULL, 0);
+	by(0, 11, 10);
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
+		feed((struct sum_event){ .fault = { v[i].address, 1, v[i].code } },
+		     v[i].area == SUM_AREA_KERNEL ? SUM_FAULT_KERNEL : SUM_FAULT_USER, 10 + i);
+	feed((struct sum_event){ .fault = { 0, 0, 0 } }, SUM_FAULT_KERNEL, 50);
+	summary_finish(s, 100);
+	EQ(proc_of(10)->faults->total, 11);
+	EQ(proc_of(10)->faults->by_kernel, 2);
+	EQ(proc_of(10)->faults->protection, 1);
+	EQ(proc_of(10)->faults->n[SUM_AREA_STACK][SUM_WRITE_ACCESS], 2);
+	EQ(proc_of(10)->faults->n[SUM_AREA_HIDDEN][SUM_READ_ACCESS], 1);
+	end("faults: areas, access, process of a thread");
+}
+
+int main(void)
+{
+	test_hist();
+	test_edges();
+	test_wake_race();
+	test_lives();
+	test_loss();
+	test_filter();
+	test_two_traces();
+	test_disk();
+	test_flush();
+	test_other_disks();
+	test_faults();
+	printf("1..%d\n", nr);
+	return failed != 0;
+}
