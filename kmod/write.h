@@ -35,6 +35,7 @@ struct etw_target {
 struct etw_targets {
 	u32 nr;
 	bool all_filtered;			/* every target has a filter */
+	struct etw_targets *next;		/* on the list of retired ones */
 	struct etw_target t[];
 };
 
@@ -79,8 +80,8 @@ static __always_inline void etw_end(const struct etw_class *class, const void *p
 }
 
 /*
- * Rundown: write a record of @class to @session only, with the identity of the task it describes. False if @session does not have
- * the class enabled (nothing written) . Process context, called by a provider's rundown only.
+ * Write a record of @class to @session only, with the identity of the task it describes. False if it was not written: the class is not
+ * enabled there, or the record was lost (and counted). Process context, session's direct lock held: for rundowns.
  */
 bool etw_write_direct(struct etw_session *session, const struct etw_class *class, pid_t tid, pid_t tgid,
 		      const struct etw_vec *vec, unsigned int nr);

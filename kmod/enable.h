@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The relation provider x session: what a session has enabled, and the targets of every class that follow from it. */
+#ifndef ETW_ENABLE_H
+#define ETW_ENABLE_H
+
+#include "filter.h"
+#include "session.h"
+
+/* What one ENABLE asked for. Owned by the session's list, under its lock and etw_control. */
+struct etw_enabling {
+	struct list_head node;
+	u64 id;
+	char name[ETW_NAME_SIZE];	/* as asked for, until the provider is known */
+	uuid_t guid;
+	struct etw_provider *provider;	/* NULL: not registered (yet) */
+	bool enabled;			/* false: disabled, kept for its counts */
+	u32 flags;
+	struct etw_rule rule;
+	u32 level;			/* as asked for */
+	u64 any;
+	u64 all;
+	u32 event_mode;
+	u32 nr_events;
+	char *events;			/* nr_events * ETW_NAME_SIZE */
+	struct etw_filter *filter;	/* NULL: every task */
+};
+
+/*
+ * Takes @want over, also on failure. Returns 1 if the provider exists, 0 if the enable is remembered. Synchronous; writes the
+ * rundown. ESHUTDOWN, ENOSPC, ENOMEM.
+ */
+int etw_session_enable(struct etw_session *session, struct etw_enabling *want);
+/* Of a provider by name or GUID. Synchronous. */
+int etw_session_disable(struct etw_session *session, const char *name, const uuid_t *guid);
+/* For STOP: take the session out of all targets and wait until no event can come. What was enabled stays on record. Cannot fail. */
+void etw_session_disable_all(struct etw_session *session);
+/* Of one provider, or with an empty name and GUID of all that are enabled. ENOENT not enabled, ESHUTDOWN. */
+int etw_session_capture_state(struct etw_session *session, const char *name, const uuid_t *guid);
+/* The rundown of every enabled provider, direct lock held. */
+void etw_session_rundown_all(struct etw_session *session);
+
+void etw_enabling_free(struct etw_enabling *enabling);
+/* The first with an id above @id, or NULL; session->lock held. */
+struct etw_enabling *etw_enabling_after(struct etw_session *session, u64 id);
+
+#endif

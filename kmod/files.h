@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The files that user space holds. User memory is touched in these files and in uarg.c only, never under a lock. */
+#ifndef ETW_FILES_H
+#define ETW_FILES_H
+
+#include <linux/fs.h>
+#include <linux/types.h>
+
+struct etw_session;
+struct etw_session_file;
+
+extern const struct file_operations etw_control_fops;
+
+/* A file descriptor for @session, whose reference it takes over, also on failure. @owner: the session stops when the file is released. */
+int etw_session_file_open(struct etw_session *session, bool owner);
+/* Fills *@query for the caller; user_size is left alone. */
+struct etw_session_query;
+void etw_session_file_query(struct etw_session *session, struct etw_session_query *query);
+
+/* A file descriptor for @cpu's relay, in the reader role of @who. */
+int etw_relay_file_open(struct etw_session *session, const void *who, u32 cpu);
+
+/* CAP_PERFMON or CAP_SYS_ADMIN. EPERM. */
+int etw_permitted(void);
+/* CAP_SYSLOG, and the kernel is not locked down against it. EPERM. */
+int etw_permitted_addresses(void);
+
+/* Make @file's descriptor from the pieces of anon_inode_getfd(), as one call: O_CLOEXEC, installed last. */
+int etw_file_install(const char *name, const struct file_operations *fops, void *private, int flags);
+
+#endif

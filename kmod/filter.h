@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which events and which tasks an enable wants. Pure: no locks, no allocation; also compiled in user space by the host tests. */
+#ifndef ETW_FILTER_H
+#define ETW_FILTER_H
+
+#include <linux/types.h>
+
+/* Level and keywords as stored: etw_rule_init() has applied ETW's special cases, so the test has none. */
+struct etw_rule {
+	u64 any;
+	u64 all;
+	u8 level;			/* 255 for "every level" */
+	bool ignore_keyword_0;
+};
+
+void etw_rule_init(struct etw_rule *rule, u8 level, u64 any, u64 all, bool ignore_keyword_0);
+bool etw_rule_passes(const struct etw_rule *rule, u8 event_level, u64 event_keyword);
+
+#define ETW_FILTER_HASH_BITS 1024
+
+/*
+ * A set of task numbers of the initial pid namespace. Constant once published. Most rejections cost one bit test each; the exact
+ * answer is a binary search.
+ */
+struct etw_filter {
+	unsigned long hash[ETW_FILTER_HASH_BITS / (8 * sizeof(unsigned long))];
+	u32 nr;
+	s32 pids[];			/* ascending, no duplicates */
+};
+
+/* Takes @filter->pids[0..@nr), in any order, and completes the filter. */
+void etw_filter_init(struct etw_filter *filter, u32 nr);
+bool etw_filter_has_exact(const struct etw_filter *filter, s32 pid);
+
+static inline bool etw_filter_has(const struct etw_filter *filter, s32 pid)
+{
+	const u32 bit = (u32)pid % ETW_FILTER_HASH_BITS;
+	const u32 word = 8 * sizeof(unsigned long);
+
+	return (filter->hash[bit / word] >> (bit % word)) & 1 && etw_filter_has_exact(filter, pid);
+}
+
+/* Is @name among the @nr names of @size bytes at @names? */
+bool etw_name_listed(const char *name, const char *names, u32 nr, u32 size);
+/* Is @name a name: [A-Za-z][A-Za-z0-9_.-]*, terminated within @size bytes, the rest zero? */
+bool etw_name_valid(const char *name, u32 size);
+
+#endif

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The relay's slow half: opening, turning and closing packets, delivery, flush, and the reader's side. relay.h has the picture. */
+#include <linux/align.h>
+#include <linux/bug.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include <asm/local64.h>
+
+#include "relay.h"
+
+static u64 lap_of(const struct etw_relay *r, u64 position)
+{
+	return position >> r->lap_shift;
+}
+
+static u64 word_lap(u64 word)
+{
+	return word >> ETW_SLOT_LAP_SHIFT;
+}
+
+static u32 word_index(u64 word)
+{
+	return (word & ETW_SLOT_INDEX) >> ETW_SLOT_INDEX_SHIFT;
+}
+
+static u64 make_word(u64 lap, u64 state, u32 index)
+{
+	return lap << ETW_SLOT_LAP_SHIFT | (u64)index << ETW_SLOT_INDEX_SHIFT | state;
+}
+
+static u64 subbuf_size(const struct etw_relay *r)
+{
+	return r->mask + 1;
+}
+
+/* Position of the packet that slot @i has or had in @lap. */
+static u64 packet_position(const struct etw_relay *r, u32 i, u64 lap)
+{
+	return lap << r->lap_shift | (u64)i << r->shift;
+}
+
+static u64 seq_of(const struct etw_relay *r, u64 position)
+{
+	return (position >> r->shift) - r->nr_slots;	/* the first position is one lap in */
+}
+
+/* (d), (e): why a packet cannot begin at @at, or -1. */
+notrace int etw_relay_room(struct etw_relay *r, u64 at)
+{
+	u64 word;
+
+	if (!r->overwrite && at - smp_load_acquire(&r->consumed) >= (u64)r->nr_slots << r->shift)
+		return ETW_LOST_NO_ROOM;
+	word = READ_ONCE(etw_relay_slot(r, at)->word);
+	if ((word & ~(ETW_SLOT_INDEX | ETW_SLOT_TAKEN)) == make_word(lap_of(r, at) - 1, 0, 0))
+		return -1;
+	return ETW_LOST_WRAPPED;
+}
+
+/*
+ * The buffer of the packet at @position, where the caller has uncommitted bytes. Every writer and every closer comes here, not only
+ * the one that entered the slot: else one nested in a switch could store into a buffer that the reader has just exchanged away.
+ */
+notrace u32 etw_relay_open(struct etw_relay *r, u64 position)
+{
+	struct etw_slot *slot = etw_relay_slot(r, position);
+	const u64 open = make_word(lap_of(r, position), ETW_SLOT_OPEN, 0);
+	u64 word;
+
+	for (;;) {
+		word = READ_ONCE(slot->word);
+		if (likely((word & ~ETW_SLOT_INDEX) == open))
+			return word_index(word);
+		if (WARN_ON_ONCE((word & ~(ETW_SLOT_INDEX | ETW_SLOT_TAKEN)) != make_word(lap_of(r, position) - 1, 0, 0)))
+			return word_index(word);
+		/* full: against the reader's exchange; fails at most twice, for the reader and for a nested writer */
+		if (cmpxchg64(&slot->word, word, open | (word & ETW_SLOT_INDEX)) != word)
+			continue;
+		/* only one opener succeeds, so the packet it replaces is counted once; the reader's spare was delivered before */
+		if (r->overwrite && !(word & ETW_SLOT_TAKEN))
+			local64_add(r->buffers[word_index(word)].records, (local64_t *)&r->overwritten);
+		return word_index(word);
+	}
+}
+
+notrace void etw_relay_deliver(struct etw_relay *r, u64 position, u32 index, u32 records)
+{
+	struct etw_slot *slot = etw_relay_slot(r, position);
+	struct etw_buffer *b = &r->buffers[index];
+
+	b->records = records;
+	b->classes = READ_ONCE(*r->nr_classes);		/* an upper bound: the table is append-only */
+	local_set(&slot->commit, 0);			/* before the release, never after */
+	smp_store_release(&slot->word, make_word(lap_of(r, position), 0, index));
+	smp_mb();					/* pairs with etw_relay_wait() */
+	if (READ_ONCE(r->waiting) || READ_ONCE(*r->session_waiting))
+		irq_work_queue(&r->irq_work);
+}
+
+/* The caller owns the padding from @end, at least one byte, up to the end of the sub-buffer. */
+static notrace void close_packet(struct etw_relay *r, u64 end, u64 ts, u64 lost)
+{
+	u32 index = etw_relay_open(r, end);
+	struct etw_buffer *b = &r->buffers[index];
+	struct etw_packet_header *h = (void *)b->base;
+	u32 content = etw_relay_offset(r, end), size = ALIGN(content, 8);
+	u64 sum, padding = subbuf_size(r) - content;
+
+	b->content = content;
+	b->end = ts;
+	b->lost = lost;
+	memset(b->base + content, 0, size - content);
+	h->timestamp_end = ts;
+	h->content_size = (u64)content * 8;
+	h->packet_size = (u64)size * 8;
+	h->events_discarded = lost;
+
+	barrier();
+	sum = local_add_return(padding, &etw_relay_slot(r, end)->commit);
+	if ((u32)sum == (u32)subbuf_size(r))
+		etw_relay_deliver(r, end, index, sum >> 32);
+}
+
+/* After a reservation at the beginning of a slot: close the packet that ended at @old, if one did, and begin the one at @at. */
+notrace u32 etw_relay_turn(struct etw_relay *r, u64 old, u64 at, u64 ts, u64 lost)
+{
+	struct etw_packet_header *h;
+	struct etw_buffer *b;
+	u32 index;
+
+	if (at != old)
+		close_packet(r, old, ts, lost);
+	index = etw_relay_open(r, at);
+	b = &r->buffers[index];
+	b->position = at;
+	b->begin = seq_of(r, at) ? ts : r->start;
+	h = (void *)b->base;
+	h->magic = ETW_CTF_MAGIC;
+	memcpy(h->uuid, r->uuid, sizeof(h->uuid));
+	h->stream_id = 0;
+	h->timestamp_begin = b->begin;
+	h->packet_seq_num = seq_of(r, at);
+	h->cpu_id = r->cpu;
+	return index;
+}
+
+/* Owner CPU, preemption off. A nested loss may come between any two steps; only the window's edges can then be a little off. */
+notrace void etw_relay_lose(struct etw_relay *r, unsigned int cause, u64 ts)
+{
+	struct etw_loss *loss = &r->losses[cause];
+	local64_t *lost = (local64_t *)&r->lost;
+
+	BUILD_BUG_ON(sizeof(local64_t) != sizeof(u64));
+	local64_inc(lost);
+	local64_inc((local64_t *)&loss->count);
+	if (!READ_ONCE(loss->first))
+		WRITE_ONCE(loss->first, ts);
+	WRITE_ONCE(loss->last, ts);
+}
+
+/* A flush stops at the next slot's start, so it needs no room and cannot fail. */
+notrace bool etw_relay_flush(struct etw_relay *r, u64 now)
+{
+	u64 old, seen, ts, lost;
+
+	for (;;) {
+		old = READ_ONCE(r->reserve);
+		seen = READ_ONCE(r->last_seen);
+		ts = max(now, seen);
+		if (ts != seen && cmpxchg64_local(&r->last_seen, seen, ts) != seen)
+			continue;
+		if (!etw_relay_offset(r, old))
+			return false;
+		lost = READ_ONCE(r->lost);
+		if (cmpxchg64_local(&r->reserve, old, (old | r->mask) + 1) == old)
+			break;
+	}
+	close_packet(r, old, ts, lost);
+	return true;
+}
+
+/* ---- the reader's side ---- */
+
+static u64 next_to_read(const struct etw_relay *r)
+{
+	return r->overwrite ? READ_ONCE(r->next) : READ_ONCE(r->consumed);
+}
+
+static bool delivered_in(u64 word, u64 lap)
+{
+	return word_lap(word) == lap && !(word & ETW_SLOT_OPEN);
+}
+
+/* Overwrite mode: the oldest packet at or after @r->next that can still be there. */
+static u64 oldest(const struct etw_relay *r)
+{
+	u64 p = r->next;
+	u64 word = smp_load_acquire(&etw_relay_slot(r, p)->word);
+	u64 i = (p >> r->shift) & (r->nr_slots - 1);
+
+	if (word_lap(word) > lap_of(r, p))
+		p = packet_position(r, i, word_lap(word)) - ((u64)(r->nr_slots - 1) << r->shift);
+	return p;
+}
+
+static int get_discard(struct etw_relay *r)
+{
+	u64 p = r->consumed;
+	u64 word = smp_load_acquire(&etw_relay_slot(r, p)->word);
+
+	if (!delivered_in(word, lap_of(r, p)))
+		return -EAGAIN;
+	return word_index(word);
+}
+
+static int get_overwrite(struct etw_relay *r)
+{
+	struct etw_slot *slot;
+	u64 p, word;
+
+	if (r->in_hand)
+		return r->spare;
+	for (;;) {
+		p = r->next = oldest(r);
+		slot = etw_relay_slot(r, p);
+		word = smp_load_acquire(&slot->word);
+		if (word_lap(word) > lap_of(r, p))
+			continue;
+		if (!delivered_in(word, lap_of(r, p)))
+			return -EAGAIN;
+		/* full: from here no writer can reach the old buffer, and the spare is theirs */
+		if (cmpxchg64(&slot->word, word, make_word(lap_of(r, p), ETW_SLOT_TAKEN, r->spare)) == word)
+			break;
+	}
+	r->spare = word_index(word);
+	r->next = p + subbuf_size(r);
+	return r->spare;
+}
+
+int etw_relay_get(struct etw_relay *r)
+{
+	int index;
+
+	lockdep_assert_held(&r->lock);
+	index = r->overwrite ? get_overwrite(r) : get_discard(r);
+	if (index < 0)
+		return index;
+	r->in_hand = true;
+	r->got_end = r->buffers[index].end;
+	return index;
+}
+
+void etw_relay_put(struct etw_relay *r)
+{
+	lockdep_assert_held(&r->lock);
+	if (WARN_ON_ONCE(!r->in_hand))
+		return;
+	r->in_hand = false;
+	if (r->overwrite) {
+		r->delivered += r->buffers[r->spare].records;
+		return;
+	}
+	r->delivered += r->buffers[word_index(READ_ONCE(etw_relay_slot(r, r->consumed)->word))].records;
+	smp_store_release(&r->consumed, r->consumed + subbuf_size(r));
+}
+
+/* Without the lock: a stale answer is corrected by the next delivery or by GET. */
+bool etw_relay_ready(struct etw_relay *r)
+{
+	u64 p = next_to_read(r);
+	u64 word = smp_load_acquire(&etw_relay_slot(r, p)->word);
+
+	if (READ_ONCE(r->in_hand))
+		return true;
+	return word_lap(word) > lap_of(r, p) || delivered_in(word, lap_of(r, p));
+}
+
+void etw_relay_wait(struct etw_relay *r)
+{
+	WRITE_ONCE(r->waiting, 1);
+	smp_mb();	/* pairs with etw_relay_deliver() */
+}
+
+bool etw_relay_delivered_to(struct etw_relay *r, u64 position)
+{
+	u64 p = max(next_to_read(r), position - min(position, (u64)r->nr_slots << r->shift));
+
+	for (p &= ~r->mask; p < position; p += subbuf_size(r)) {
+		u64 word = smp_load_acquire(&etw_relay_slot(r, p)->word);
+
+		if (word_lap(word) < lap_of(r, p) || (word_lap(word) == lap_of(r, p) && (word & ETW_SLOT_OPEN)))
+			return false;
+	}
+	return true;
+}
+
+u64 etw_relay_unread(struct etw_relay *r)
+{
+	u64 word, sum = 0;
+	u32 i;
+
+	lockdep_assert_held(&r->lock);
+	for (i = 0; i < r->nr_slots; i++) {
+		word = smp_load_acquire(&r->slots[i].word);
+		if (word & ETW_SLOT_OPEN)
+			sum += (u64)local_read(&r->slots[i].commit) >> 32;
+		else if (!word_lap(word))
+			continue;
+		else if (r->overwrite ? !(word & ETW_SLOT_TAKEN) : packet_position(r, i, word_lap(word)) >= r->consumed)
+			sum += r->buffers[word_index(word)].records;
+	}
+	if (r->overwrite && r->in_hand)
+		sum += r->buffers[r->spare].records;
+	return sum;
+}
+
+/* The flush promise, or the end of the last of the delivered packets that follow each other without a gap. */
+u64 etw_relay_complete_up_to(struct etw_relay *r)
+{
+	u64 p, word, complete = max(r->complete, r->got_end);
+
+	lockdep_assert_held(&r->lock);
+	if (r->overwrite)
+		return complete;
+	for (p = r->consumed; ; p += subbuf_size(r)) {
+		word = smp_load_acquire(&etw_relay_slot(r, p)->word);
+		if (!delivered_in(word, lap_of(r, p)))
+			return complete;
+		complete = max(complete, r->buffers[word_index(word)].end);
+	}
+}
+
+u64 etw_relay_first_seq(struct etw_relay *r)
+{
+	lockdep_assert_held(&r->lock);
+	if (!r->overwrite)
+		return seq_of(r, r->consumed);
+	return seq_of(r, r->in_hand ? r->buffers[r->spare].position : oldest(r));
+}
+
+u64 etw_relay_next_seq(struct etw_relay *r)
+{
+	return seq_of(r, (READ_ONCE(r->reserve) + r->mask) & ~r->mask);
+}

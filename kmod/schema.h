@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A class as the self-contained struct etw_schema of the ABI. Knows classes only. */
+#ifndef ETW_SCHEMA_H
+#define ETW_SCHEMA_H
+
+#include "class.h"
+
+/* Bytes of @class's entry, a multiple of 8. */
+u32 etw_schema_size(const struct etw_class *class);
+/* Fill @buf, etw_schema_size() bytes, zeroed or not. */
+void etw_schema_fill(void *buf, const struct etw_class *class, u32 class_id);
+/* Bytes of a payload that do not vary, and where the kernel pointers are: sets @class->scrub. EINVAL: one lies behind a variable field. */
+int etw_schema_scan(struct etw_class *class);
+
+#endif
