@@ -110,6 +110,11 @@ static void name_event(struct summary *s, const struct sum_event *e)
 		len = sizeof(d->name) - 1;
 	memcpy(d->name, e->disk.name.s, len);
 	d->name[len] = 0;
+	if (e->disk.whole) {
+		if (e->disk.whole != e->disk.dev && d->whole == d)
+			set_whole(d, disk_get(s, e->disk.whole));
+		return;
+	}
 	HASH_ITER(hh, s->disks, other, tmp) {
 		if (other == d)
 			continue;

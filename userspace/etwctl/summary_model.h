@@ -94,6 +94,7 @@ struct sum_event {
 		struct {		/* DUMP_DISK */
 			struct sum_text name;
 			uint32_t dev;
+			uint32_t whole;	/* of a partition: its disk; else itself, or 0 not known */
 		} disk;
 	};
 };

@@ -464,8 +464,8 @@ static void test_two_traces(void)
 static void test_disk(void)
 {
 	begin(NULL, NULL, 0);
-	dump_disk(SDA, "sda");
 	dump_disk(SDA1, "sda1");
+	dump_disk(SDA, "sda");
 	dump_task(7, 7, "kworker/u4:1", true);
 	/* 10 reads by the partition; another thread inserts and issues, the interrupt hits a third */
 	by(0, 10, 10);
@@ -620,6 +620,18 @@ static void test_other_disks(void)
 	EQ(is_part_name("sda1", "sda") && is_part_name("nvme0n1p2", "nvme0n1"), 1);
 	EQ(is_part_name("loop12", "loop1") || is_part_name("sdab", "sda") || is_part_name("sda", "sda"), 0);
 	end("disk: partition without a name, device without requests");
+
+	begin(NULL, NULL, 0);
+	by(0, 1, 1);
+	feed((struct sum_event){ .disk = { text("odd"), 259U << 20 | 7, SDA } }, SUM_DUMP_DISK, 1);
+	by(0, 10, 10);
+	blk(SUM_BIO_QUEUE, 100, 259U << 20 | 7, 2048, 8, R);
+	blk(SUM_RQ_ISSUE, 120, SDA, 2048, 8, R);
+	blk(SUM_RQ_COMPLETE, 200, SDA, 2048, 8, R);
+	summary_finish(s, 500);
+	EQ(share(10, SDA)->io[SUM_READ].latency.max, 100);
+	EQ(share(10, SDA)->guessed, 0);
+	end("disk: partition told by the rundown");
 
 	/* Many bios and requests whose completions were lost: memory stays bounded. */
 	begin(NULL, NULL, 0);
