@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* One event as a line of text or a JSON object (print.h). It must not know where events come from. */
+#include "etwctl.h"
+
+#include "print.h"
+
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NSEC 1000000000LL
+
+const struct opt opts_print[] = {
+	{ "time", OPT_TIME, "HOW", "show times as local, utc, start, clock or epoch", "local utc start clock epoch" },
+	{ "limit", 'n', "N", "stop after N events", NULL },
+	{}
+};
+
+int print_time_option(struct print *p, const char *arg)
+{
+	static const char *const words[] = { "local", "utc", "clock", "start", "epoch" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i], arg)) {
+			p->time = i;
+			return 0;
+		}
+	return usage("--time: '%s' is not local, utc, clock, start or epoch", arg);
+}
+
+const char *provider_short(const char *name)
+{
+	static const char kernel[] = "Linux-Kernel-";
+
+	return strncmp(name, kernel, sizeof(kernel) - 1) ? name : name + sizeof(kernel) - 1;
+}
+
+static void put_seconds(__s64 ns)
+{
+	printf("%s%" PRId64 ".%09" PRId64, ns < 0 ? "-" : "", (int64_t)llabs(ns / NSEC), (int64_t)llabs(ns % NSEC));
+}
+
+static void put_time(struct print *p, const struct etw_event *event)
+{
+	time_t second = event->epoch / NSEC;
+	struct tm tm;
+
+	putchar('[');
+	switch (p->time) {
+	case PRINT_LOCAL:
+	case PRINT_UTC:
+		if (second != p->second || !p->clock[0]) {
+			if (p->time == PRINT_UTC)
+				gmtime_r(&second, &tm);
+			else
+				localtime_r(&second, &tm);
+			strftime(p->clock, sizeof(p->clock), "%H:%M:%S", &tm);
+			p->second = second;
+		}
+		printf("%s.%09" PRId64, p->clock, (int64_t)(event->epoch % NSEC));
+		break;
+	case PRINT_CLOCK:
+		put_seconds(event->time);
+		break;
+	case PRINT_START:
+		put_seconds(event->epoch - p->start);
+		break;
+	case PRINT_EPOCH:
+		put_seconds(event->epoch);
+		break;
+	}
+	fputs("] (+", stdout);
+	put_seconds(p->begun ? event->epoch - p->last : 0);
+	putchar(')');
+	p->last = event->epoch;
+	p->begun = true;
+}
+
+static void put_quoted(const char *text, size_t len)
+{
+	char small[1024], *buf = 4 * len < sizeof(small) ? small : xmalloc(4 * len + 1);
+
+	text_safe(buf, text, len);
+	putchar('"');
+	for (const char *c = buf; *c; c++) {
+		if (*c == '"')
+			putchar('\\');
+		putchar(*c);
+	}
+	putchar('"');
+	if (buf != small)
+		free(buf);
+}
+
+static void put_field(const struct etw_event *event, unsigned int i)
+{
+	const struct etw_field *f = &event->cls->fields[i];
+	char small[1024];
+	size_t len;
+
+	printf(" %s=", f->name);
+	if (f->type == ETW_TYPE_CHARS || f->type == ETW_TYPE_STRING) {
+		const char *text = etw_event_string(event, i, &len);
+
+		put_quoted(text, len);
+		return;
+	}
+	len = etw_event_format(event, i, small, sizeof(small));
+	if (len < sizeof(small)) {
+		fputs(small, stdout);
+	} else {
+		char *buf = xmalloc(len + 1);
+
+		etw_event_format(event, i, buf, len + 1);
+		fputs(buf, stdout);
+		free(buf);
+	}
+}
+
+static struct json_object *json_number(const struct etw_event *event, unsigned int i, unsigned int element)
+{
+	const struct etw_field *f = &event->cls->fields[i];
+	__u64 value = f->array == ETW_ARRAY_NONE ? etw_event_uint(event, i) : etw_event_element(event, i, element);
+	float f32;
+	double f64;
+
+	switch (f->type) {
+	case ETW_TYPE_S8:
+		return json_object_new_int64((__s8)value);
+	case ETW_TYPE_S16:
+		return json_object_new_int64((__s16)value);
+	case ETW_TYPE_S32:
+		return json_object_new_int64((__s32)value);
+	case ETW_TYPE_S64:
+		return json_object_new_int64((__s64)value);
+	case ETW_TYPE_F32:
+	case ETW_TYPE_F64:
+		if (f->array == ETW_ARRAY_NONE) {
+			f64 = etw_event_double(event, i);
+		} else if (f->type == ETW_TYPE_F32) {
+			const char *bytes = etw_event_bytes(event, i, &(size_t){ 0 });
+
+			memcpy(&f32, bytes + element * sizeof(f32), sizeof(f32));
+			f64 = f32;
+		} else {
+			const char *bytes = etw_event_bytes(event, i, &(size_t){ 0 });
+
+			memcpy(&f64, bytes + element * sizeof(f64), sizeof(f64));
+		}
+		/* JSON has no infinity and no NaN. */
+		return isfinite(f64) ? json_object_new_double(f64) : NULL;
+	}
+	return json_object_new_uint64(value);
+}
+
+static struct json_object *json_field(const struct etw_event *event, unsigned int i)
+{
+	const struct etw_field *f = &event->cls->fields[i];
+	struct json_object *value;
+	const unsigned char *bytes;
+	size_t len;
+	char *buf;
+
+	switch (f->type) {
+	case ETW_TYPE_CHARS:
+	case ETW_TYPE_STRING: {
+		const char *text = etw_event_string(event, i, &len);
+
+		buf = xmalloc(4 * len + 1);
+		value = json_object_new_string(text_utf8(buf, text, len));
+		free(buf);
+		return value;
+	}
+	case ETW_TYPE_BINARY:
+	case ETW_TYPE_GUID:
+	case ETW_TYPE_IPV4:
+	case ETW_TYPE_IPV6:
+	case ETW_TYPE_MAC:
+		bytes = etw_event_bytes(event, i, &len);
+		buf = xmalloc(2 * len + 1);
+		for (size_t k = 0; bytes && k < len; k++)
+			sprintf(buf + 2 * k, "%02x", bytes[k]);
+		value = json_object_new_string(buf);
+		free(buf);
+		return value;
+	}
+	if (f->array == ETW_ARRAY_NONE)
+		return json_number(event, i, 0);
+	value = json_object_new_array();
+	for (unsigned int k = 0; k < etw_event_count(event, i); k++)
+		json_object_array_add(value, json_number(event, i, k));
+	return value;
+}
+
+static void print_json(struct print *p, struct tasks *tasks, const struct etw_event *event)
+{
+	struct json_object *obj = json_object_new_object(), *fields = json_object_new_object();
+	const char *comm = tasks_comm(tasks, event->tid, event->cpu);
+
+	json_u64(obj, "time", event->time);
+	json_s64(obj, "epoch", event->epoch);
+	if (p->trace)
+		json_u64(obj, "trace", event->trace);
+	json_u64(obj, "cpu", event->cpu);
+	json_s64(obj, "tid", event->tid);
+	json_s64(obj, "pid", event->pid);
+	if (comm)
+		json_text(obj, "comm", comm);
+	json_text(obj, "provider", event->cls->provider);
+	json_text(obj, "event", event->cls->name);
+	json_text(obj, "ctf", event->cls->ctf_name);
+	json_u64(obj, "level", event->cls->level);
+	for (unsigned int i = 0; i < event->cls->nr_fields; i++)
+		json_object_object_add(fields, event->cls->fields[i].name, json_field(event, i));
+	json_object_object_add(obj, "fields", fields);
+	json_line(obj);
+}
+
+void print_event(struct print *p, struct tasks *tasks, const struct etw_event *event)
+{
+	const char *comm;
+
+	if (json) {
+		print_json(p, tasks, event);
+		return;
+	}
+	put_time(p, event);
+	if (p->trace)
+		printf(" trace %u", event->trace);
+	printf(" cpu %u %d/%d ", event->cpu, event->tid, event->pid);
+	comm = tasks_comm(tasks, event->tid, event->cpu);
+	if (comm) {
+		char buf[80];
+
+		printf("%s ", text_safe(buf, comm, strlen(comm)));
+	}
+	printf("%s/%s", provider_short(event->cls->provider), event->cls->name);
+	for (unsigned int i = 0; i < event->cls->nr_fields; i++)
+		put_field(event, i);
+	putchar('\n');
+}

@@ -1,0 +1,4 @@
+# Who runs, who waits, who wakes whom.
+description Processes and scheduling
+provider process
+provider sched

@@ -1,0 +1,4 @@
+# Who reads and writes, and how long the device takes.
+description Processes and block I/O
+provider process
+provider block

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What to enable (spec.h): -p, --event, --pid. It must not know sessions beyond enabling. */
+#include "spec.h"
+
+#include "dev.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define ETW_PROVIDER "etw"
+
+const struct opt opts_providers[] = {
+	{ "provider", 'p', "SPEC", "enable PROVIDER[:LEVEL[:KEYWORDS or EVENTS[:ALL KEYWORDS]]], names joined by +", "@provider" },
+	{ "profile", OPT_PROFILE, "NAME", "enable the providers of a profile (etwctl list profiles)", "@profile" },
+	{ "no-etw", OPT_NO_ETW, NULL, "without the provider etw: clocks, losses, session start and stop", NULL },
+	{}
+};
+
+const struct opt opts_enable[] = {
+	{ "event", OPT_EVENT, "LIST|!LIST", "record only these events, or all but these", "@event" },
+	{ "pid", OPT_PID, "LIST", "record only events of these threads or processes, or about them", NULL },
+	{}
+};
+
+int specs_add(struct specs *s, const char *text)
+{
+	char *copy = xstrdup(text), *rest = copy, *level;
+	struct spec *list, spec = { .text = xstrdup(text) };
+	int n;
+
+	spec.provider = text_part(&rest, ':');
+	level = text_part(&rest, ':');
+	spec.what = text_part(&rest, ':');
+	spec.all_words = text_part(&rest, ':');
+	if (rest)
+		return usage("-p '%s' has more than four parts; write PROVIDER[:LEVEL[:KEYWORDS or EVENTS[:ALL KEYWORDS]]]", text);
+	if (!*spec.provider)
+		return usage("-p '%s' names no provider; etwctl list providers shows them", text);
+	if (level && *level && strcmp(level, "all")) {
+		n = etw_level_parse(level);
+		if (n < 0)
+			return usage("-p '%s': '%s' is not a level; write critical, error, warning, info, verbose, all or a number from 0 to 255",
+				     text, level);
+		spec.level = n;
+	}
+	if (spec.what && !*spec.what)
+		spec.what = NULL;
+	if (spec.all_words && !*spec.all_words)
+		spec.all_words = NULL;
+	for (unsigned int i = 0; i < s->nr; i++)
+		if (!strcasecmp(s->list[i].provider, spec.provider))
+			return usage("-p '%s': %s is there already; each provider once, with its words joined by +", text, spec.provider);
+	list = realloc(s->list, (s->nr + 1) * sizeof(*list));
+	if (!list)
+		abort();
+	s->list = list;
+	s->list[s->nr++] = spec;
+	return 0;
+}
+
+static int parse_pids(struct specs *s, const char *arg)
+{
+	char **list = list_split("--pid", arg);
+	uint64_t value;
+
+	if (!list)
+		return STATUS_USAGE;
+	free(s->pids);
+	s->nr_pids = list_len(list);
+	s->pids = xmalloc(s->nr_pids * sizeof(*s->pids));
+	for (unsigned int i = 0; i < s->nr_pids; i++) {
+		if (parse_u64("--pid", list[i], 1, INT32_MAX, &value)) {
+			list_free(list);
+			return STATUS_USAGE;
+		}
+		s->pids[i] = value;
+	}
+	list_free(list);
+	if (s->nr_pids > ETW_MAX_PIDS)
+		return usage("--pid: %u numbers are more than the %u of one filter", s->nr_pids, ETW_MAX_PIDS);
+	return 0;
+}
+
+int specs_option(struct specs *s, int key, const char *arg)
+{
+	switch (key) {
+	case 'p':
+		return specs_add(s, arg);
+	case OPT_PROFILE:
+		return specs_profile(s, arg);
+	case OPT_NO_ETW:
+		s->no_etw = true;
+		return 0;
+	case OPT_PID:
+		return parse_pids(s, arg);
+	case OPT_EVENT:
+		list_free(s->events);
+		s->events_out = *arg == '!';
+		s->events = list_split("--event", arg + s->events_out);
+		return s->events ? 0 : STATUS_USAGE;
+	}
+	return 0;
+}
+
+/* What the module knows about one provider. */
+struct known {
+	struct etw_provider_list info;
+	struct etw_keyword *keywords;
+	struct known_event {
+		char name[ETW_NAME_SIZE];
+		char *ctf_name;
+		bool rundown;
+	} *events;
+	unsigned int nr_events;
+	bool found;
+};
+
+static void known_free(struct known *k)
+{
+	for (unsigned int i = 0; i < k->nr_events; i++)
+		free(k->events[i].ctf_name);
+	free(k->events);
+	free(k->keywords);
+}
+
+/* Looks up a provider with its keywords and events; an unknown one is left with @found false. */
+static int known_get(struct etw_control *control, const char *provider, struct known *k)
+{
+	const struct etw_keyword *keywords;
+	struct etw_event_list ev = {};
+	const struct etw_class *cls;
+	int err;
+
+	memset(k, 0, sizeof(*k));
+	err = etw_control_find_provider(control, provider, &k->info, &keywords);
+	if (err == -ENOENT) {
+		if (!etw_name_valid(provider)) {
+			__u8 guid[16];
+
+			if (etw_guid_parse(provider, guid))
+				return fail(STATUS_USAGE, "'%s' is not a provider's name or GUID; etwctl list providers shows those that exist",
+					    provider);
+		}
+		return 0;
+	}
+	if (err)
+		return fail_etw(err, provider);
+	k->found = true;
+	k->keywords = xmalloc(k->info.nr_keywords * sizeof(*keywords));
+	if (k->info.nr_keywords)
+		memcpy(k->keywords, keywords, k->info.nr_keywords * sizeof(*keywords));
+	k->events = xmalloc(k->info.nr_events * sizeof(*k->events));
+	while (k->nr_events < k->info.nr_events && (err = etw_control_next_event(control, &ev, &cls)) == 1) {
+		struct known_event *e = &k->events[k->nr_events];
+
+		if (ev.provider_id != k->info.id)
+			continue;
+		snprintf(e->name, sizeof(e->name), "%s", cls->name);
+		e->ctf_name = xstrdup(cls->ctf_name);
+		e->rundown = ev.flags & ETW_EVENT_RUNDOWN;
+		k->nr_events++;
+	}
+	return err < 0 ? fail_etw(err, provider) : 0;
+}
+
+static bool keyword_value(const struct known *k, const char *word, __u64 *mask)
+{
+	char *end;
+
+	if (isdigit((unsigned char)*word)) {
+		errno = 0;
+		*mask |= strtoull(word, &end, 0);
+		return !*end && !errno;
+	}
+	for (unsigned int i = 0; i < k->info.nr_keywords; i++)
+		if (!strncasecmp((const char *)k->keywords[i].name, word, sizeof(k->keywords[i].name))) {
+			*mask |= k->keywords[i].mask;
+			return true;
+		}
+	return false;
+}
+
+static void add_event(struct spec *spec, const char *name)
+{
+	char **events;
+
+	for (unsigned int i = 0; i < spec->nr_events; i++)
+		if (!strcmp(spec->events[i], name))
+			return;
+	events = realloc(spec->events, (spec->nr_events + 1) * sizeof(*events));
+	if (!events)
+		abort();
+	spec->events = events;
+	spec->events[spec->nr_events++] = xstrdup(name);
+}
+
+/* Adds the events that @word names; how many that are. */
+static int events_of_word(const struct known *k, const char *word, struct spec *spec)
+{
+	int ends = 0, n = 0;
+
+	for (unsigned int i = 0; i < k->nr_events; i++)
+		if (!fnmatch(word, k->events[i].name, 0) || !fnmatch(word, k->events[i].ctf_name, 0)) {
+			add_event(spec, k->events[i].name);
+			n++;
+		}
+	if (n)
+		return n;
+	/* The end of a name after a '_', if it is the end of only one: "switch" for sched_switch. */
+	for (int pass = 0; pass < 2; pass++) {
+		for (unsigned int i = 0; i < k->nr_events; i++) {
+			const char *name = k->events[i].name;
+			size_t len = strlen(name), tail = strlen(word);
+
+			if (len <= tail + 1 || name[len - tail - 1] != '_' || strcmp(name + len - tail, word))
+				continue;
+			if (pass)
+				add_event(spec, name);
+			else
+				ends++;
+		}
+		if (ends != 1)
+			break;
+	}
+	return ends;
+}
+
+static char *words_of(const struct known *k)
+{
+	char *text = xstrdup(""), *more;
+
+	for (unsigned int i = 0; i < k->info.nr_keywords; i++) {
+		more = xasprintf("%s%s%.*s", text, *text ? ", " : "", (int)sizeof(k->keywords[i].name), (const char *)k->keywords[i].name);
+		free(text);
+		text = more;
+	}
+	return text;
+}
+
+/* The third and the fourth part of a -p. */
+static int settle_words(struct spec *spec, const struct known *k)
+{
+	char *copy, *rest, *word, *words;
+	int keywords = 0, events = 0, n, status = 0;
+
+	if (!k->found && spec->what)
+		for (const char *p = spec->what; *p; p++)
+			if (isalpha((unsigned char)*p) && !(*p == 'x' && p > spec->what && p[-1] == '0') && !isxdigit((unsigned char)*p))
+				return fail(STATUS_FAILED, "-p '%s': %s is not registered, so only numbers can be keywords", spec->text,
+					    spec->provider);
+	rest = copy = spec->what ? xstrdup(spec->what) : NULL;
+	while (!status && (word = text_part(&rest, '+'))) {
+		if (keyword_value(k, word, &spec->any)) {
+			keywords++;
+			continue;
+		}
+		n = events_of_word(k, word, spec);
+		if (n > 1 && !strpbrk(word, "*?[")) {
+			bool exact = false;
+
+			for (unsigned int i = 0; i < k->nr_events; i++)
+				exact |= !strcmp(k->events[i].name, word) || !strcmp(k->events[i].ctf_name, word);
+			if (!exact)
+				status = fail(STATUS_FAILED, "-p '%s': '%s' is the end of several events' names; write the whole name (etwctl list events %s)",
+					      spec->text, word, spec->provider);
+		}
+		events++;
+		if (!n) {
+			words = words_of(k);
+			status = fail(STATUS_FAILED, "-p '%s': '%s' is no keyword and no event of %s; its keywords are %s, its events: etwctl list events %s",
+				      spec->text, word, spec->provider, *words ? words : "none", spec->provider);
+			free(words);
+		}
+	}
+	free(copy);
+	if (!status && keywords && events)
+		status = fail(STATUS_FAILED, "-p '%s': keywords and events cannot be mixed; write only events, or only keywords", spec->text);
+	if (spec->nr_events)
+		spec->event_mode = ETW_EVENTS_IN;
+	rest = copy = !status && spec->all_words ? xstrdup(spec->all_words) : NULL;
+	while (!status && (word = text_part(&rest, '+')))
+		if (!keyword_value(k, word, &spec->all)) {
+			words = words_of(k);
+			status = fail(STATUS_FAILED, "-p '%s': '%s' is no keyword of %s; they are %s", spec->text, word, spec->provider,
+				      *words ? words : "none");
+			free(words);
+		}
+	free(copy);
+	if (!status && spec->all && !spec->any)
+		/* With any = 0 the module does not look at all; "every one of these" was meant. */
+		spec->any = spec->all;
+	return status;
+}
+
+/* The part of a "provider:event" or "provider/event" that is for this provider; NULL: it is for another. */
+static const char *event_part(const struct known *k, const char *text)
+{
+	size_t n = strcspn(text, "/:");
+	char provider[ETW_NAME_SIZE];
+
+	if (!text[n] || n >= sizeof(provider) || strchr(text, ';'))
+		return text;
+	snprintf(provider, sizeof(provider), "%.*s", (int)n, text);
+	if (fnmatch(provider, (const char *)k->info.name, FNM_CASEFOLD) && fnmatch(provider, (const char *)k->info.alias, FNM_CASEFOLD))
+		return NULL;
+	return text + n + 1;
+}
+
+/* --event: narrows the events of one provider. */
+static void settle_events(struct specs *s, struct spec *spec, const struct known *k, bool *used)
+{
+	struct spec hit = {};
+
+	for (int i = 0; s->events[i]; i++) {
+		const char *part = event_part(k, s->events[i]);
+
+		if (part && events_of_word(k, *part ? part : "*", &hit))
+			used[i] = true;
+	}
+	if (spec->event_mode == ETW_EVENTS_ALL) {
+		spec->events = hit.events;
+		spec->nr_events = hit.nr_events;
+		spec->event_mode = !hit.nr_events ? ETW_EVENTS_ALL : s->events_out ? ETW_EVENTS_OUT : ETW_EVENTS_IN;
+		spec->skip = !hit.nr_events && !s->events_out;
+		return;
+	}
+	/* The third part of -p named events already: keep those that --event lets through. */
+	for (unsigned int i = 0; i < spec->nr_events;) {
+		bool named = false;
+
+		for (unsigned int n = 0; n < hit.nr_events; n++)
+			named |= !strcmp(hit.events[n], spec->events[i]);
+		if (named != s->events_out) {
+			i++;
+			continue;
+		}
+		free(spec->events[i]);
+		spec->events[i] = spec->events[--spec->nr_events];
+	}
+	spec->skip = !spec->nr_events;
+	for (unsigned int n = 0; n < hit.nr_events; n++)
+		free(hit.events[n]);
+	free(hit.events);
+}
+
+int specs_settle(struct specs *s, struct etw_control *control)
+{
+	unsigned int first_user = 0;
+	bool *used = xmalloc(list_len(s->events) + 1);
+	int status = 0;
+
+	if (!s->no_etw) {
+		bool there = false;
+
+		for (unsigned int i = 0; i < s->nr; i++)
+			there |= !strcasecmp(s->list[i].provider, ETW_PROVIDER);
+		if (!there) {
+			struct spec last;
+
+			status = specs_add(s, ETW_PROVIDER);
+			if (!status) {
+				/* It goes first: its records say when each of the others began. */
+				last = s->list[s->nr - 1];
+				memmove(s->list + 1, s->list, (s->nr - 1) * sizeof(last));
+				s->list[0] = last;
+				first_user = 1;
+			}
+		}
+	}
+	for (unsigned int i = 0; !status && i < s->nr; i++) {
+		struct spec *spec = &s->list[i];
+		struct known k;
+
+		status = known_get(control, spec->provider, &k);
+		if (!status) {
+			snprintf(spec->name, sizeof(spec->name), "%s", k.found ? (const char *)k.info.name : spec->provider);
+			status = settle_words(spec, &k);
+		}
+		for (unsigned int n = 0; !status && n < i; n++)
+			if (!strcasecmp(s->list[n].name, spec->name))
+				status = usage("-p '%s' and -p '%s' are the same provider; name it once, with its words joined by +",
+					       s->list[n].text, spec->text);
+		if (!status && s->events && i >= first_user)
+			settle_events(s, spec, &k, used);
+		known_free(&k);
+	}
+	for (int i = 0; !status && s->events && s->events[i]; i++)
+		if (!used[i])
+			status = fail(STATUS_FAILED, "--event: none of the providers chosen has an event '%s'; etwctl list events shows them",
+				      s->events[i]);
+	free(used);
+	return status;
+}
+
+int specs_enable(struct specs *s, struct etw_session *session, void (*between)(void *arg), void *arg)
+{
+	for (unsigned int i = 0; i < s->nr; i++) {
+		const struct spec *spec = &s->list[i];
+		bool ours = !strcasecmp(spec->name, ETW_PROVIDER) || !strcasecmp(spec->provider, ETW_PROVIDER);
+		struct etw_enable_options o = {
+			.size = sizeof(o),
+			.provider = spec->name,
+			.level = spec->level,
+			.any = spec->any,
+			.all = spec->all,
+			.event_mode = spec->event_mode,
+			.nr_events = spec->nr_events,
+			.events = (const char *const *)spec->events,
+			/* The session's own records belong to nobody's process. */
+			.pids = ours ? NULL : s->pids,
+			.nr_pids = ours ? 0 : s->nr_pids,
+		};
+		int err;
+
+		if (spec->skip)
+			continue;
+		err = etw_session_enable(session, &o);
+		if (err < 0)
+			return fail_etw(err, spec->text);
+		if (!err)
+			note("%s is not registered; it will be recorded when it is", spec->text);
+		if (between)
+			between(arg);
+	}
+	return 0;
+}
+
+void specs_free(struct specs *s)
+{
+	for (unsigned int i = 0; i < s->nr; i++) {
+		struct spec *spec = &s->list[i];
+
+		for (unsigned int n = 0; n < spec->nr_events; n++)
+			free(spec->events[n]);
+		free(spec->events);
+		free(spec->provider);
+		free(spec->text);
+	}
+	free(s->list);
+	free(s->pids);
+	list_free(s->events);
+	memset(s, 0, sizeof(*s));
+}
