@@ -100,7 +100,7 @@ ETW_EVENT(block_bio_queue, BLOCK_BIO, .event_id = 5, .level = ETW_LEVEL_INFO, .k
 	  ETW_HOOK(block_bio_queue));
 ETW_EVENT(block_bio_complete, BLOCK_COMPLETE, .event_id = 6, .level = ETW_LEVEL_INFO, .keyword = KEYWORD_BIO,
 	  .opcode = ETW_OPCODE_STOP, .ctf_name = "block_bio_complete",
-	  .description = "Submitted I/O is done; nr_sector is what was left of it, sector + nr_sector where it ended",
+	  .description = "I/O is done by a driver that takes no requests; sector + nr_sector is where it ended",
 	  ETW_HOOK(block_bio_complete));
 
 #define NO_FIELDS(F)
