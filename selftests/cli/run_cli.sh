@@ -12,7 +12,7 @@
 #   EXPECT       an extended regular expression that a line of its output (both streams) must match
 #   EXPECT_NOT   one that no line may match
 #   RETURN_CODE  exit status of the script's last line, default 0
-#   TIMEOUT      seconds, default 30
+#   TIMEOUT      seconds, default 30; times ETW_SCALE tenths
 # For the scripts: ETWCTL_RUN is a directory of the case's own, DATA the directory of the file.
 set -u
 
@@ -51,7 +51,7 @@ run_case()
 	printf '%s' "$script" >"$dir/script"
 	(
 		cd "$dir/cwd" || exit 125
-		ETWCTL_RUN=$dir/run DATA=$data exec timeout "$limit" sh "$dir/script"
+		ETWCTL_RUN=$dir/run DATA=$data exec timeout $((limit * ${ETW_SCALE:-20} / 10)) sh "$dir/script"
 	) >"$dir/output" 2>&1 </dev/null
 	got=$?
 	why=''

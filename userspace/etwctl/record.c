@@ -473,6 +473,7 @@ static int run_end(struct run *r, int err, struct etw_writer_stats *stats, char 
 		fail(status, "%s; %s holds what was written", *sentence, r->shown_dir);
 	}
 	etw_writer_stats(r->writer, stats);
+	stats->events -= stats->dropped_events;	/* what the trace holds */
 	if (!etw_session_query(r->session, &q))
 		for (unsigned int i = 0; i < ETW_NR_LOST; i++)
 			lost += q.lost[i];

@@ -181,7 +181,13 @@ static void show_details(struct etw_session *session)
 
 	printf("  %-26s %5s %18s %12s %12s %10s  %s\n", "provider", "level", "any keyword", "written", "filtered", "lost", "notes");
 	while (etw_session_next_provider(session, &p) == 1) {
-		printf("  %-26s %5u %#18" PRIx64 " %12s %12s %10s  %s%s", *p.name ? (const char *)p.name : "(by GUID)", p.level, (uint64_t)p.any,
+		char level[12] = "every", any[24] = "every";
+
+		if (p.level)
+			snprintf(level, sizeof(level), "%u", p.level);
+		if (p.any && p.any != UINT64_MAX)
+			snprintf(any, sizeof(any), "%#" PRIx64, (uint64_t)p.any);
+		printf("  %-26s %5s %18s %12s %12s %10s  %s%s", *p.name ? (const char *)p.name : "(by GUID)", level, any,
 		       show_count(p.written), show_count(p.filtered), show_count(sum_lost(p.lost)), p.enabled ? "" : "disabled ",
 		       p.registered ? "" : "not registered ");
 		if (p.nr_pids)
@@ -428,8 +434,8 @@ static void show_event(const struct etw_event_list *e, const struct etw_class *c
 {
 	const char *level = etw_level_name(cls->level);
 
-	printf("%s:%s  level %s%u, keyword %#" PRIx64 "%s\n", cls->provider, cls->name, level ? level : "", cls->level, (uint64_t)cls->keyword,
-	       e->flags & ETW_EVENT_RUNDOWN ? ", rundown" : "");
+	printf("%s:%s  level %u%s%s%s, keyword %#" PRIx64 "%s\n", cls->provider, cls->name, cls->level, level ? " (" : "",
+	       level ? level : "", level ? ")" : "", (uint64_t)cls->keyword, e->flags & ETW_EVENT_RUNDOWN ? ", rundown" : "");
 	if (!(e->flags & ETW_EVENT_AVAILABLE))
 		printf("  NOT AVAILABLE: %s\n", (const char *)e->reason);
 	if (strcmp(cls->ctf_name, cls->name))

@@ -7,11 +7,18 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #define ETW_PROVIDER "etw"
+
+/* Whether a word means the session's own provider: by short or full name. */
+static bool is_etw(const char *name)
+{
+	return !strcasecmp(name, ETW_PROVIDER) || !strcasecmp(name, "Linux-Kernel-Etw");
+}
 
 const struct opt opts_providers[] = {
 	{ "provider", 'p', "SPEC", "enable PROVIDER[:LEVEL[:KEYWORDS or EVENTS[:ALL KEYWORDS]]], names joined by +", "@provider" },
@@ -113,7 +120,7 @@ struct known {
 	struct known_event {
 		char name[ETW_NAME_SIZE];
 		char *ctf_name;
-		bool rundown;
+		__u64 keyword;
 	} *events;
 	unsigned int nr_events;
 	bool found;
@@ -161,7 +168,7 @@ static int known_get(struct etw_control *control, const char *provider, struct k
 			continue;
 		snprintf(e->name, sizeof(e->name), "%s", cls->name);
 		e->ctf_name = xstrdup(cls->ctf_name);
-		e->rundown = ev.flags & ETW_EVENT_RUNDOWN;
+		e->keyword = cls->keyword;
 		k->nr_events++;
 	}
 	return err < 0 ? fail_etw(err, provider) : 0;
@@ -245,7 +252,9 @@ static char *words_of(const struct known *k)
 static int settle_words(struct spec *spec, const struct known *k)
 {
 	char *copy, *rest, *word, *words;
-	int keywords = 0, events = 0, n, status = 0;
+	bool mixed = false;
+	int n, status = 0;
+	__u64 any = 0;
 
 	if (!k->found && spec->what)
 		for (const char *p = spec->what; *p; p++)
@@ -254,10 +263,13 @@ static int settle_words(struct spec *spec, const struct known *k)
 					    spec->provider);
 	rest = copy = spec->what ? xstrdup(spec->what) : NULL;
 	while (!status && (word = text_part(&rest, '+'))) {
-		if (keyword_value(k, word, &spec->any)) {
-			keywords++;
+		__u64 mask = 0;
+
+		if (keyword_value(k, word, &mask)) {
+			any |= mask;
 			continue;
 		}
+		mixed = true;
 		n = events_of_word(k, word, spec);
 		if (n > 1 && !strpbrk(word, "*?[")) {
 			bool exact = false;
@@ -268,7 +280,6 @@ static int settle_words(struct spec *spec, const struct known *k)
 				status = fail(STATUS_FAILED, "-p '%s': '%s' is the end of several events' names; write the whole name (etwctl list events %s)",
 					      spec->text, word, spec->provider);
 		}
-		events++;
 		if (!n) {
 			words = words_of(k);
 			status = fail(STATUS_FAILED, "-p '%s': '%s' is no keyword and no event of %s; its keywords are %s, its events: etwctl list events %s",
@@ -277,8 +288,12 @@ static int settle_words(struct spec *spec, const struct known *k)
 		}
 	}
 	free(copy);
-	if (!status && keywords && events)
-		status = fail(STATUS_FAILED, "-p '%s': keywords and events cannot be mixed; write only events, or only keywords", spec->text);
+	/* Words of both kinds: a mask would only narrow the list of events, so it becomes events too. */
+	for (unsigned int i = 0; mixed && i < k->nr_events; i++)
+		if (k->events[i].keyword & any)
+			add_event(spec, k->events[i].name);
+	if (!mixed)
+		spec->any = any;
 	if (spec->nr_events)
 		spec->event_mode = ETW_EVENTS_IN;
 	rest = copy = !status && spec->all_words ? xstrdup(spec->all_words) : NULL;
@@ -357,7 +372,7 @@ int specs_settle(struct specs *s, struct etw_control *control)
 		bool there = false;
 
 		for (unsigned int i = 0; i < s->nr; i++)
-			there |= !strcasecmp(s->list[i].provider, ETW_PROVIDER);
+			there |= is_etw(s->list[i].provider);
 		if (!there) {
 			struct spec last;
 
@@ -400,7 +415,7 @@ int specs_enable(struct specs *s, struct etw_session *session, void (*between)(v
 {
 	for (unsigned int i = 0; i < s->nr; i++) {
 		const struct spec *spec = &s->list[i];
-		bool ours = !strcasecmp(spec->name, ETW_PROVIDER) || !strcasecmp(spec->provider, ETW_PROVIDER);
+		bool ours = is_etw(spec->name);
 		struct etw_enable_options o = {
 			.size = sizeof(o),
 			.provider = spec->name,
@@ -419,6 +434,9 @@ int specs_enable(struct specs *s, struct etw_session *session, void (*between)(v
 		if (spec->skip)
 			continue;
 		err = etw_session_enable(session, &o);
+		for (unsigned int n = 0; err == -ESRCH && n < o.nr_pids; n++)
+			if (kill(o.pids[n], 0) && errno == ESRCH)
+				return fail(STATUS_FAILED, "--pid: there is no process or thread %d", o.pids[n]);
 		if (err < 0)
 			return fail_etw(err, spec->text);
 		if (!err)

@@ -5,9 +5,10 @@
  *
  *	PROVIDER[:LEVEL[:WHAT[:ALL]]]
  *	  LEVEL	a name or number, empty or "all" = every level
- *	  WHAT	words joined by '+'. Each is a number or the name of one of the provider's keywords: then together they are the any
- *		mask; or each names an event of the provider (its whole name, its CTF name, or the end of its name after a '_'):
- *		then only these events. Keywords win; both kinds together are refused. Empty = everything.
+ *	  WHAT	words joined by '+'. Each is a number or a keyword of the provider: then together they are the any mask; or an event of the
+ *		provider (its whole name, its CTF name, a pattern, or the end of its name after a '_' if it is the end of only one). A word
+ *		that is both is a keyword. With an event among them only the events named, and those that have one of the keywords, are
+ *		enabled. Empty = everything.
  *	  ALL	keywords or numbers joined by '+': events must have them all
  */
 #ifndef ETWCTL_SPEC_H
