@@ -37,7 +37,7 @@ int etw_file_install(const char *name, const struct file_operations *fops, void 
 static long version(void __user *arg)
 {
 	struct etw_version v;
-	int err = etw_uarg_get(&v, sizeof(v), arg);
+	int err = etw_uarg_size(&v, sizeof(v), arg);
 
 	if (err)
 		return err;

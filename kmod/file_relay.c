@@ -22,7 +22,7 @@ static long subbuf_get(struct relay_file *f, void __user *arg)
 	const struct etw_buffer *b;
 	struct etw_subbuf out;
 	bool stopped;
-	int index, err = etw_uarg_get(&out, sizeof(out), arg);
+	int index, err = etw_uarg_size(&out, sizeof(out), arg);
 
 	if (err)
 		return err;
@@ -84,10 +84,12 @@ static long relay_ioctl(struct file *file, unsigned int command, unsigned long a
 static __poll_t relay_poll(struct file *file, poll_table *wait)
 {
 	struct relay_file *f = file->private_data;
-	bool stopped = smp_load_acquire(&f->session->state) == ETW_SESSION_STOPPED;
+	bool stopped;
 
 	poll_wait(file, &f->relay->wait, wait);
 	etw_relay_wait(f->relay);
+	/* after the queue, so that STOP wakes us; before the packets, so that none can come after it */
+	stopped = smp_load_acquire(&f->session->state) == ETW_SESSION_STOPPED;
 	if (etw_relay_ready(f->relay))
 		return EPOLLIN | EPOLLRDNORM;
 	return stopped ? EPOLLHUP : 0;

@@ -101,7 +101,7 @@ void etw_session_file_query(struct etw_session *s, struct etw_session_query *q)
 static long query(struct etw_session *s, void __user *arg)
 {
 	struct etw_session_query q;
-	int err = etw_uarg_get(&q, sizeof(q), arg);
+	int err = etw_uarg_size(&q, sizeof(q), arg);
 
 	if (err)
 		return err;
@@ -455,10 +455,10 @@ static __poll_t session_poll(struct file *file, poll_table *wait)
 {
 	struct session_file *f = file->private_data;
 	struct etw_session *s = f->session;
-	bool stopped = smp_load_acquire(&s->state) == ETW_SESSION_STOPPED;
-	__poll_t events = stopped ? EPOLLHUP : 0;
+	__poll_t events;
 
 	poll_wait(file, &s->wait, wait);
+	events = smp_load_acquire(&s->state) == ETW_SESSION_STOPPED ? EPOLLHUP : 0;
 	if (etw_session_ready(s))
 		events |= EPOLLIN | EPOLLRDNORM;
 	if (READ_ONCE(s->relays_added))

@@ -32,12 +32,18 @@ struct etw_filter {
 void etw_filter_init(struct etw_filter *filter, u32 nr);
 bool etw_filter_has_exact(const struct etw_filter *filter, s32 pid);
 
-static inline bool etw_filter_has(const struct etw_filter *filter, s32 pid)
+/* False: certainly not. */
+static inline bool etw_filter_may_have(const struct etw_filter *filter, s32 pid)
 {
 	const u32 bit = (u32)pid % ETW_FILTER_HASH_BITS;
 	const u32 word = 8 * sizeof(unsigned long);
 
-	return (filter->hash[bit / word] >> (bit % word)) & 1 && etw_filter_has_exact(filter, pid);
+	return (filter->hash[bit / word] >> (bit % word)) & 1;
+}
+
+static inline bool etw_filter_has(const struct etw_filter *filter, s32 pid)
+{
+	return etw_filter_may_have(filter, pid) && etw_filter_has_exact(filter, pid);
 }
 
 /* Is @name among the @nr names of @size bytes at @names? */

@@ -28,11 +28,6 @@ static u64 make_word(u64 lap, u64 state, u32 index)
 	return lap << ETW_SLOT_LAP_SHIFT | (u64)index << ETW_SLOT_INDEX_SHIFT | state;
 }
 
-static u64 subbuf_size(const struct etw_relay *r)
-{
-	return r->mask + 1;
-}
-
 /* Position of the packet that slot @i has or had in @lap. */
 static u64 packet_position(const struct etw_relay *r, u32 i, u64 lap)
 {
@@ -45,7 +40,7 @@ static u64 seq_of(const struct etw_relay *r, u64 position)
 }
 
 /* (d), (e): why a packet cannot begin at @at, or -1. */
-notrace int etw_relay_room(struct etw_relay *r, u64 at)
+static notrace int room(struct etw_relay *r, u64 at)
 {
 	u64 word;
 
@@ -61,31 +56,36 @@ notrace int etw_relay_room(struct etw_relay *r, u64 at)
  * The buffer of the packet at @position, where the caller has uncommitted bytes. Every writer and every closer comes here, not only
  * the one that entered the slot: else one nested in a switch could store into a buffer that the reader has just exchanged away.
  */
-notrace u32 etw_relay_open(struct etw_relay *r, u64 position)
+static notrace struct etw_buffer *open_slot(struct etw_relay *r, struct etw_slot *slot, u64 position)
 {
-	struct etw_slot *slot = etw_relay_slot(r, position);
 	const u64 open = make_word(lap_of(r, position), ETW_SLOT_OPEN, 0);
+	struct etw_buffer *b;
 	u64 word;
 
 	for (;;) {
 		word = READ_ONCE(slot->word);
+		b = &r->buffers[word_index(word)];
 		if (likely((word & ~ETW_SLOT_INDEX) == open))
-			return word_index(word);
+			break;
 		if (WARN_ON_ONCE((word & ~(ETW_SLOT_INDEX | ETW_SLOT_TAKEN)) != make_word(lap_of(r, position) - 1, 0, 0)))
-			return word_index(word);
+			break;
 		/* full: against the reader's exchange; fails at most twice, for the reader and for a nested writer */
 		if (cmpxchg64(&slot->word, word, open | (word & ETW_SLOT_INDEX)) != word)
 			continue;
 		/* only one opener succeeds, so the packet it replaces is counted once; the reader's spare was delivered before */
 		if (r->overwrite && !(word & ETW_SLOT_TAKEN))
-			local64_add(r->buffers[word_index(word)].records, (local64_t *)&r->overwritten);
-		return word_index(word);
+			local64_add(b->records, (local64_t *)&r->overwritten);
+		break;
 	}
+	WRITE_ONCE(slot->base, b->base);
+	barrier();	/* base first: a nested writer that sees this position uses it */
+	WRITE_ONCE(slot->position, position & ~r->mask);
+	return b;
 }
 
-notrace void etw_relay_deliver(struct etw_relay *r, u64 position, u32 index, u32 records)
+notrace void etw_relay_deliver(struct etw_relay *r, struct etw_slot *slot, u64 position, u32 records)
 {
-	struct etw_slot *slot = etw_relay_slot(r, position);
+	u32 index = word_index(READ_ONCE(slot->word));	/* open, so only we change it */
 	struct etw_buffer *b = &r->buffers[index];
 
 	b->records = records;
@@ -100,11 +100,11 @@ notrace void etw_relay_deliver(struct etw_relay *r, u64 position, u32 index, u32
 /* The caller owns the padding from @end, at least one byte, up to the end of the sub-buffer. */
 static notrace void close_packet(struct etw_relay *r, u64 end, u64 ts, u64 lost)
 {
-	u32 index = etw_relay_open(r, end);
-	struct etw_buffer *b = &r->buffers[index];
+	struct etw_slot *slot = etw_relay_slot(r, end);
+	struct etw_buffer *b = open_slot(r, slot, end);
 	struct etw_packet_header *h = (void *)b->base;
 	u32 content = etw_relay_offset(r, end), size = ALIGN(content, 8);
-	u64 sum, padding = subbuf_size(r) - content;
+	u64 sum;
 
 	b->content = content;
 	b->end = ts;
@@ -116,42 +116,81 @@ static notrace void close_packet(struct etw_relay *r, u64 end, u64 ts, u64 lost)
 	h->events_discarded = lost;
 
 	barrier();
-	sum = local_add_return(padding, &etw_relay_slot(r, end)->commit);
-	if ((u32)sum == (u32)subbuf_size(r))
-		etw_relay_deliver(r, end, index, sum >> 32);
+	sum = local_add_return(r->size - content, &slot->commit);
+	if ((u32)sum == r->size)
+		etw_relay_deliver(r, slot, end, sum >> 32);
 }
 
-/* After a reservation at the beginning of a slot: close the packet that ended at @old, if one did, and begin the one at @at. */
-notrace u32 etw_relay_turn(struct etw_relay *r, u64 old, u64 at, u64 ts, u64 lost)
+static notrace void begin_packet(struct etw_relay *r, struct etw_buffer *b, u64 at, u64 ts)
 {
-	struct etw_packet_header *h;
-	struct etw_buffer *b;
-	u32 index;
+	struct etw_packet_header *h = (void *)b->base;
 
-	if (at != old)
-		close_packet(r, old, ts, lost);
-	index = etw_relay_open(r, at);
-	b = &r->buffers[index];
 	b->position = at;
 	b->begin = seq_of(r, at) ? ts : r->start;
-	h = (void *)b->base;
 	h->magic = ETW_CTF_MAGIC;
 	memcpy(h->uuid, r->uuid, sizeof(h->uuid));
 	h->stream_id = 0;
 	h->timestamp_begin = b->begin;
 	h->packet_seq_num = seq_of(r, at);
 	h->cpu_id = r->cpu;
-	return index;
+}
+
+notrace void etw_relay_reserve(struct etw_relay *r, u64 now, bool boot_clock, u32 len, struct etw_reservation *res)
+{
+	u64 old, seen, ts, at, lost = 0;
+	struct etw_buffer *b;
+	int cause;
+
+	for (;; now = etw_relay_now(r, boot_clock)) {
+		old = READ_ONCE(r->reserve);				/* (a) */
+		seen = READ_ONCE(r->last_seen);				/* (b) */
+		ts = max(now, seen);
+		if (ts != seen && cmpxchg64_local(&r->last_seen, seen, ts) != seen)
+			continue;					/* a nested context raised it */
+		res->extended = ts - READ_ONCE(r->last_rec) >= 1ULL << 32;	/* (c) */
+		res->size = len + (res->extended ? sizeof(struct etw_record_extended) : sizeof(struct etw_record_compact));
+		at = old;
+		if (!etw_relay_offset(r, old) || etw_relay_offset(r, old) + res->size > r->mask) {
+			at = (old + r->mask) & ~r->mask;		/* the next slot, or this one not yet begun */
+			res->extended = true;				/* the first record of a packet always is */
+			res->size = len + sizeof(struct etw_packet_header) + sizeof(struct etw_record_extended);
+			cause = room(r, at);				/* (d), (e) */
+			if (cause >= 0) {
+				if (READ_ONCE(r->reserve) != old)
+					continue;			/* what was seen is stale */
+				etw_relay_lose(r, cause, ts);
+				res->cause = cause;
+				res->to = NULL;
+				return;
+			}
+			lost = READ_ONCE(r->lost);			/* the closing packet's sample, in a register */
+		}
+		if (cmpxchg64_local(&r->reserve, old, at + res->size) == old)	/* (f) */
+			break;
+	}
+	WRITE_ONCE(r->last_rec, ts);
+
+	if (at != old)
+		close_packet(r, old, ts, lost);
+	res->slot = etw_relay_slot(r, at);
+	res->at = at;
+	res->ts = ts;
+	b = open_slot(r, res->slot, at);
+	res->to = b->base + etw_relay_offset(r, at);
+	if (!etw_relay_offset(r, at)) {
+		begin_packet(r, b, at, ts);
+		res->to += sizeof(struct etw_packet_header);
+	}
+	WRITE_ONCE(r->current_slot, res->slot);
 }
 
 /* Owner CPU, preemption off. A nested loss may come between any two steps; only the window's edges can then be a little off. */
 notrace void etw_relay_lose(struct etw_relay *r, unsigned int cause, u64 ts)
 {
 	struct etw_loss *loss = &r->losses[cause];
-	local64_t *lost = (local64_t *)&r->lost;
 
 	BUILD_BUG_ON(sizeof(local64_t) != sizeof(u64));
-	local64_inc(lost);
+	local64_inc((local64_t *)&r->lost);
 	local64_inc((local64_t *)&loss->count);
 	if (!READ_ONCE(loss->first))
 		WRITE_ONCE(loss->first, ts);
@@ -233,7 +272,7 @@ static int get_overwrite(struct etw_relay *r)
 			break;
 	}
 	r->spare = word_index(word);
-	r->next = p + subbuf_size(r);
+	r->next = p + r->size;
 	return r->spare;
 }
 
@@ -261,7 +300,7 @@ void etw_relay_put(struct etw_relay *r)
 		return;
 	}
 	r->delivered += r->buffers[word_index(READ_ONCE(etw_relay_slot(r, r->consumed)->word))].records;
-	smp_store_release(&r->consumed, r->consumed + subbuf_size(r));
+	smp_store_release(&r->consumed, r->consumed + r->size);
 }
 
 /* Without the lock: a stale answer is corrected by the next delivery or by GET. */
@@ -285,7 +324,7 @@ bool etw_relay_delivered_to(struct etw_relay *r, u64 position)
 {
 	u64 p = max(next_to_read(r), position - min(position, (u64)r->nr_slots << r->shift));
 
-	for (p &= ~r->mask; p < position; p += subbuf_size(r)) {
+	for (p &= ~r->mask; p < position; p += r->size) {
 		u64 word = smp_load_acquire(&etw_relay_slot(r, p)->word);
 
 		if (word_lap(word) < lap_of(r, p) || (word_lap(word) == lap_of(r, p) && (word & ETW_SLOT_OPEN)))
@@ -322,7 +361,7 @@ u64 etw_relay_complete_up_to(struct etw_relay *r)
 	lockdep_assert_held(&r->lock);
 	if (r->overwrite)
 		return complete;
-	for (p = r->consumed; ; p += subbuf_size(r)) {
+	for (p = r->consumed; ; p += r->size) {
 		word = smp_load_acquire(&etw_relay_slot(r, p)->word);
 		if (!delivered_in(word, lap_of(r, p)))
 			return complete;

@@ -17,14 +17,16 @@
  * Ordering. All writers of a relay run on one CPU, so for @reserve, @last_seen, @last_rec, @lost and the commit words program order
  * and compiler barriers suffice. Across CPUs:
  *   deliver():    smp_store_release(word)	pairs with smp_load_acquire(word) in get(): records, header and descriptor
- *   put():        smp_store_release(consumed)	pairs with smp_load_acquire(consumed) in etw_relay_room()
- *   get():        full cmpxchg(word)		against the full cmpxchg(word) in etw_relay_open(): one wins
+ *   put():        smp_store_release(consumed)	pairs with smp_load_acquire(consumed) in room()
+ *   get():        full cmpxchg(word)		against the full cmpxchg(word) in open_slot(): one wins
  *   deliver():    word; smp_mb(); @waiting	against etw_relay_wait(): @waiting; smp_mb(); word
  */
 #ifndef ETW_RELAY_H
 #define ETW_RELAY_H
 
+#include <linux/atomic.h>
 #include <linux/cache.h>
+#include <linux/compiler.h>
 #include <linux/irq_work.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
@@ -47,6 +49,9 @@
 struct etw_slot {
 	u64 word;
 	local_t commit;			/* bits 0..31 bytes, 32..63 records of this lap */
+	/* what the opener leaves for the short way; owner CPU only. @base is valid if @position is that of the packet looked for */
+	u64 position;
+	u8 *base;
 } ____cacheline_aligned_in_smp;
 
 /* Travels with the buffer: a count kept per slot would be overwritten by the next lap while the reader holds the buffer. */
@@ -79,9 +84,11 @@ struct etw_relay {
 	u64 last_rec;			/* stored after it; alone decides on the extended header */
 	u64 lost;			/* all causes: what packets carry */
 	u64 overwritten;
+	struct etw_slot *current_slot;	/* where the last packet was begun or found: a hint */
 
 	/* read-mostly */
 	u64 mask ____cacheline_aligned_in_smp;	/* sub-buffer size - 1 */
+	u32 size;			/* of a sub-buffer */
 	struct etw_slot *slots;
 	struct etw_buffer *buffers;
 	u64 clock_offset;		/* added to what the clock reads */
@@ -166,84 +173,66 @@ static inline u64 etw_relay_now(const struct etw_relay *r, bool boot_clock)
 	return etw_clock_read(boot_clock) + r->clock_offset;
 }
 
-/* The slow half of a write, in relay.c. */
-int etw_relay_room(struct etw_relay *relay, u64 at);
-u32 etw_relay_open(struct etw_relay *relay, u64 position);
-u32 etw_relay_turn(struct etw_relay *relay, u64 old, u64 at, u64 ts, u64 lost);
-void etw_relay_deliver(struct etw_relay *relay, u64 position, u32 index, u32 records);
-void etw_relay_lose(struct etw_relay *relay, unsigned int cause, u64 ts);
-
 struct etw_reservation {
-	u64 at;
+	u8 *to;				/* where the record goes, its header first; NULL refused */
+	struct etw_slot *slot;
+	u64 at;				/* position; of the packet's header if the record begins one */
 	u64 ts;
 	u32 size;
-	u32 index;
 	bool extended;
 	u8 cause;			/* of a refusal */
 };
 
 /*
- * Reserve room for a record of @len bytes of payload. @now: a reading of the clock, with the session's offset, not older than the
- * caller's preempt-off section; several relays may share one, since each clamps to its own last_seen. Returns where the record
- * (its header first) goes, or NULL with the loss counted in the relay and res->cause set. A reservation is always committed.
+ * Reserve room for a record of @len bytes of payload, whose size the caller has checked. @now: a reading of the clock, with the
+ * session's offset, not older than the caller's nesting count; several relays may share one, since each clamps to its own last_seen.
+ * A refusal has been counted in the relay. A reservation is always committed. Owner CPU, preemption off, any context.
  */
-static __always_inline u8 *etw_relay_reserve(struct etw_relay *r, u64 now, bool boot_clock, u32 len, struct etw_reservation *res)
+void etw_relay_reserve(struct etw_relay *relay, u64 now, bool boot_clock, u32 len, struct etw_reservation *res);
+void etw_relay_deliver(struct etw_relay *relay, struct etw_slot *slot, u64 position, u32 records);
+/* Count a record that is lost before it is reserved. */
+void etw_relay_lose(struct etw_relay *relay, unsigned int cause, u64 ts);
+
+/*
+ * The short way through etw_relay_reserve() for a record of @size bytes with a compact header: the packet is open, the record fits,
+ * nobody interferes. False: nothing is reserved, go the long way. The steps are the same, in the same order, but one: that the slot is
+ * open is seen before (f) and not after. It holds after it: a slot opened in its lap stays open until its last byte is committed, and if
+ * (f) succeeds from @old, which lies in this slot and lap, that byte is not yet even reserved.
+ */
+static __always_inline bool etw_relay_try_reserve(struct etw_relay *r, u64 now, u32 size, struct etw_reservation *res)
 {
-	u64 old, seen, ts, lost = 0;
+	const u64 old = READ_ONCE(r->reserve);				/* (a) */
+	const u64 seen = READ_ONCE(r->last_seen);			/* (b) */
+	struct etw_slot *slot = READ_ONCE(r->current_slot);
+	u64 offset = old - READ_ONCE(slot->position);
 
-	for (;;) {
-		old = READ_ONCE(r->reserve);				/* (a) */
-		seen = READ_ONCE(r->last_seen);				/* (b) */
-		ts = max(now, seen);
-		if (ts != seen && unlikely(cmpxchg64_local(&r->last_seen, seen, ts) != seen)) {
-			now = etw_relay_now(r, boot_clock);
-			continue;					/* a nested context raised it */
-		}
-		res->extended = ts - READ_ONCE(r->last_rec) >= 1ULL << 32;	/* (c) */
-		res->size = len + (unlikely(res->extended) ? sizeof(struct etw_record_extended) :
-							     sizeof(struct etw_record_compact));
-		res->at = old;
-		if (unlikely(!etw_relay_offset(r, old) || etw_relay_offset(r, old) + res->size > r->mask)) {
-			int cause;
-
-			res->at = (old + r->mask) & ~r->mask;		/* the next slot, or this one not yet begun */
-			res->extended = true;				/* the first record of a packet always is */
-			res->size = len + sizeof(struct etw_packet_header) + sizeof(struct etw_record_extended);
-			cause = etw_relay_room(r, res->at);		/* (d), (e) */
-			if (cause >= 0) {
-				if (READ_ONCE(r->reserve) != old)
-					continue;			/* what was seen is stale */
-				etw_relay_lose(r, cause, ts);
-				res->cause = cause;
-				return NULL;
-			}
-			lost = READ_ONCE(r->lost);			/* the closing packet's sample, in a register */
-		}
-		if (likely(cmpxchg64_local(&r->reserve, old, res->at + res->size) == old))	/* (f) */
-			break;
-		now = etw_relay_now(r, boot_clock);
-	}
-	res->ts = ts;
-	WRITE_ONCE(r->last_rec, ts);
-
-	if (unlikely(!etw_relay_offset(r, res->at))) {
-		res->index = etw_relay_turn(r, old, res->at, ts, lost);
-		return r->buffers[res->index].base + sizeof(struct etw_packet_header);
-	}
-	res->index = etw_relay_open(r, res->at);
-	return r->buffers[res->index].base + etw_relay_offset(r, res->at);
+	/* in this slot, not at its start, with a byte to spare: as one unsigned comparison */
+	if (unlikely(offset - 1 >= r->mask - size))
+		return false;
+	if (unlikely(now < seen) || unlikely(cmpxchg64_local(&r->last_seen, seen, now) != seen))
+		return false;
+	if (unlikely((now - READ_ONCE(r->last_rec)) >> 32))		/* (c) */
+		return false;
+	res->to = READ_ONCE(slot->base) + offset;
+	if (unlikely(cmpxchg64_local(&r->reserve, old, old + size) != old))	/* (f) */
+		return false;
+	WRITE_ONCE(r->last_rec, now);
+	res->slot = slot;
+	res->at = old;
+	res->ts = now;
+	res->size = size;
+	return true;
 }
 
 /* Everything was stored: count it, and deliver the packet if this was the last of it. */
 static __always_inline void etw_relay_commit(struct etw_relay *r, const struct etw_reservation *res)
 {
-	struct etw_slot *slot = etw_relay_slot(r, res->at);
 	u64 sum;
 
 	barrier();	/* the copy before the add; one CPU, so a compiler barrier is enough */
-	sum = local_add_return((1L << 32) | res->size, &slot->commit);
-	if (unlikely((u32)sum == (u32)r->mask + 1))
-		etw_relay_deliver(r, res->at, res->index, sum >> 32);
+	sum = local_add_return((1L << 32) | res->size, &res->slot->commit);
+	if (unlikely((u32)sum == r->size))
+		etw_relay_deliver(r, res->slot, res->at, sum >> 32);
 }
 
 #endif

@@ -122,6 +122,7 @@ struct etw_relay *etw_relay_create(u32 cpu, const struct etw_relay_config *confi
 
 	r->cpu = cpu;
 	r->mask = config->subbuf_size - 1;
+	r->size = config->subbuf_size;
 	r->shift = ilog2(config->subbuf_size);
 	r->nr_slots = config->nr_subbufs;
 	r->lap_shift = r->shift + ilog2(config->nr_subbufs);
@@ -136,6 +137,7 @@ struct etw_relay *etw_relay_create(u32 cpu, const struct etw_relay_config *confi
 	r->spare = config->nr_subbufs;
 	for (i = 0; i < config->nr_subbufs; i++)
 		r->slots[i].word = ETW_SLOT_TAKEN | (u64)i << ETW_SLOT_INDEX_SHIFT;
+	r->current_slot = r->slots;
 	r->memory = memory;
 	mutex_init(&r->lock);
 	init_waitqueue_head(&r->wait);
@@ -161,7 +163,7 @@ void etw_relay_destroy(struct etw_relay *r)
 		return;
 	irq_work_sync(&r->irq_work);
 	for (i = 0; i <= r->nr_slots; i++)
-		free_buffer(&r->buffers[i], (r->mask + 1) >> PAGE_SHIFT);
+		free_buffer(&r->buffers[i], r->size >> PAGE_SHIFT);
 	atomic64_sub(r->memory, &used);
 	kvfree(r->buffers);
 	kvfree(r->slots);
@@ -174,12 +176,12 @@ int etw_relay_map(struct etw_relay *r, struct vm_area_struct *vma)
 	u32 i;
 
 	for (i = 0; i <= r->nr_slots; i++) {
-		unsigned long left = (r->mask + 1) >> PAGE_SHIFT;
+		unsigned long left = r->size >> PAGE_SHIFT;
 		int err = vm_insert_pages(vma, at, r->buffers[i].pages, &left);
 
 		if (err)
 			return err;
-		at += r->mask + 1;
+		at += r->size;
 	}
 	return 0;
 }

@@ -322,11 +322,11 @@ void etw_session_fill_target(struct etw_session *s, u32 number, struct etw_targe
 	*target = (struct etw_target){
 		.relays = s->cpu_relay,
 		.counts = entry->counts,
-		.session = s,
 		.class_id = number,
 		.boot_clock = etw_session_boot_clock(s),
 		.scrub = entry->class->nr_scrub && !(s->flags & ETW_SESSION_ADDRESSES),
 	};
+	target->plain = !target->boot_clock && !target->scrub;
 }
 
 bool etw_session_direct_target(struct etw_session *s, const struct etw_class *class, struct etw_target *target)

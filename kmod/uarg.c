@@ -10,10 +10,9 @@
 #include "filter.h"
 #include "uarg.h"
 
-int etw_uarg_get(void *to, size_t size, const void __user *from)
+int etw_uarg_size(void *to, size_t size, const void __user *from)
 {
 	u32 user_size;
-	int err;
 
 	if (get_user(user_size, (const u32 __user *)from))
 		return -EFAULT;
@@ -21,16 +20,25 @@ int etw_uarg_get(void *to, size_t size, const void __user *from)
 		return -EINVAL;
 	if (user_size > PAGE_SIZE)
 		return -E2BIG;
-	err = copy_struct_from_user(to, size, from, user_size);
-	if (err)
-		return err;
 	*(u32 *)to = user_size;
 	return 0;
 }
 
+int etw_uarg_get(void *to, size_t size, const void __user *from)
+{
+	u32 user_size;
+	int err = etw_uarg_size(&user_size, size, from);
+
+	if (!err)
+		err = copy_struct_from_user(to, size, from, user_size);
+	if (!err)
+		*(u32 *)to = user_size;		/* the one that was checked, whatever is there now */
+	return err;
+}
+
 int etw_uarg_put(void __user *to, void *from, size_t size)
 {
-	const u32 user_size = *(u32 *)from;	/* as etw_uarg_get() left it */
+	const u32 user_size = *(u32 *)from;	/* as it came in */
 	size_t common = min_t(size_t, user_size, size);
 
 	*(u32 *)from = size;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Filters at event time and the fan-out of one record to its targets. Knows no file and takes no lock. */
+/* Filters at event time, and the long way of a record to its targets: any size, any clock, the turn of a packet. Takes no lock. */
 #include <linux/kernel.h>
-#include <linux/smp.h>
 
 #include "compat.h"
 #include "filter.h"
@@ -11,43 +10,36 @@
 
 DEFINE_PER_CPU(int, etw_nesting);
 
-static __always_inline bool filter_passes(const struct etw_filter *f, const struct task_struct *subject)
+static __always_inline bool task_may_pass(const struct etw_filter *f, const struct task_struct *task)
+{
+	return etw_filter_may_have(f, task->pid) | etw_filter_may_have(f, task->tgid);
+}
+
+static noinline notrace bool passes_exactly(const struct etw_filter *f, const struct task_struct *subject)
 {
 	return etw_filter_has(f, current->pid) || etw_filter_has(f, current->tgid) ||
 	       (subject && (etw_filter_has(f, subject->pid) || etw_filter_has(f, subject->tgid)));
 }
 
+/* The writer, or the task the event is about, is among the filter's. */
+notrace bool etw_filter_passes_current(const struct etw_filter *f, const struct task_struct *subject)
+{
+	if (likely(!task_may_pass(f, current)) && likely(!subject || !task_may_pass(f, subject)))
+		return false;
+	return passes_exactly(f, subject);
+}
+
 /* All targets have filters: does one let the record through? If none does, it is counted as filtered in each. */
 notrace bool etw_filters_pass(const struct etw_targets *targets, const struct task_struct *subject)
 {
-	u32 i;
+	const struct etw_target *t, *end = targets->t + targets->nr;
 
-	for (i = 0; i < targets->nr; i++)
-		if (filter_passes(targets->t[i].filter, subject))
+	for (t = targets->t; t < end; t++)
+		if (etw_filter_passes_current(t->filter, subject))
 			return true;
-	for (i = 0; i < targets->nr; i++)
-		this_cpu_inc(targets->t[i].counts->filtered);
+	for (t = targets->t; t < end; t++)
+		this_cpu_inc(t->counts->filtered);
 	return false;
-}
-
-/* Words, not memcpy(): a record is some tens of bytes, for which a call and "rep movsb" cost more than the copy. */
-static __always_inline u8 *copy(u8 *to, const u8 *from, u32 len)
-{
-	for (; len >= 8; to += 8, from += 8, len -= 8)
-		put_unaligned(get_unaligned((const u64 *)from), (u64 *)to);
-	if (len & 4) {
-		put_unaligned(get_unaligned((const u32 *)from), (u32 *)to);
-		to += 4;
-		from += 4;
-	}
-	if (len & 2) {
-		put_unaligned(get_unaligned((const u16 *)from), (u16 *)to);
-		to += 2;
-		from += 2;
-	}
-	if (len & 1)
-		*to++ = *from;
-	return to;
 }
 
 /* The kernel's half of the address space; a user address in such a field is no secret. */
@@ -63,111 +55,102 @@ static notrace void scrub(u8 *payload, const struct etw_class *class)
 	}
 }
 
-static __always_inline u8 *put_header(u8 *to, const struct etw_reservation *res, u32 id, pid_t tid, pid_t tgid)
+static notrace u8 *put_header(const struct etw_reservation *res, u32 id, pid_t tid, pid_t tgid)
 {
-	if (unlikely(res->extended)) {
-		struct etw_record_extended *h = (void *)to;
+	if (res->extended) {
+		struct etw_record_extended *h = (void *)res->to;
 
-		h->id_extended = ETW_ID_EXTENDED;
-		h->id = id;
-		h->timestamp = res->ts;
-		h->tid = tid;
-		h->pid = tgid;
-		return to + sizeof(*h);
+		*h = (struct etw_record_extended){ ETW_ID_EXTENDED, id, res->ts, tid, tgid };
+		return (u8 *)(h + 1);
 	} else {
-		struct etw_record_compact *h = (void *)to;
+		struct etw_record_compact *h = (void *)res->to;
 
-		h->id = id;
-		h->timestamp = res->ts;
-		h->tid = tid;
-		h->pid = tgid;
-		return to + sizeof(*h);
+		*h = (struct etw_record_compact){ id, res->ts, tid, tgid };
+		return (u8 *)(h + 1);
 	}
 }
 
-static __always_inline void lose(const struct etw_target *t, struct etw_relay *r, unsigned int cause, u64 ts)
+static notrace void lose(const struct etw_target *t, unsigned int cause)
 {
+	struct etw_relay *r = this_cpu_read(*t->relays);
+
 	if (r)
-		etw_relay_lose(r, cause, ts);
+		etw_relay_lose(r, cause, etw_relay_now(r, t->boot_clock));
 	this_cpu_inc(t->counts->lost[cause]);
 }
 
-static notrace void lose_nested(const struct etw_target *t)
+/* Nested deeper than contexts can nest: something we call is traced. */
+notrace void etw_write_nested(const struct etw_targets *targets)
 {
-	struct etw_relay *r = *this_cpu_ptr(t->relays);
+	u32 i;
 
-	lose(t, r, ETW_LOST_NESTED, r ? etw_relay_now(r, t->boot_clock) : 0);
+	for (i = 0; i < targets->nr; i++)
+		lose(&targets->t[i], ETW_LOST_NESTED);
 }
 
-static __always_inline bool write_target(const struct etw_class *class, const struct etw_target *t, u64 now, pid_t tid, pid_t tgid,
-					 const struct etw_vec *vec, unsigned int nr, u32 len)
+/* @now: of the target's clock, without the session's offset. */
+static notrace bool write_target(const struct etw_class *class, const struct etw_target *t, u64 now, pid_t tid, pid_t tgid,
+				 const struct etw_vec *vec, unsigned int nr)
 {
-	struct etw_relay *r = *this_cpu_ptr(t->relays);
+	struct etw_relay *r = this_cpu_read(*t->relays);
 	struct etw_reservation res;
 	u8 *to, *payload;
-	unsigned int i;
+	u32 i, len = 0;
 
-	if (unlikely(!r)) {
-		lose(t, NULL, ETW_LOST_CPU, 0);
+	for (i = 0; i < nr; i++)
+		len += vec[i].len;
+	if (!r) {
+		lose(t, ETW_LOST_CPU);
 		return false;
 	}
-	now += r->clock_offset;
-	if (unlikely(len > min_t(u64, ETW_MAX_PAYLOAD, r->mask + 1 - 128))) {
-		lose(t, r, ETW_LOST_TOO_LARGE, now);
+	if (len > min_t(u64, ETW_MAX_PAYLOAD, r->size - 128)) {
+		lose(t, ETW_LOST_TOO_LARGE);
 		return false;
 	}
-	to = etw_relay_reserve(r, now, t->boot_clock, len, &res);
-	if (unlikely(!to)) {
+	etw_relay_reserve(r, now + r->clock_offset, t->boot_clock, len, &res);
+	if (!res.to) {
 		this_cpu_inc(t->counts->lost[res.cause]);
 		return false;
 	}
-	to = payload = put_header(to, &res, t->class_id, tid, tgid);
-	for (i = 0; i < nr; i++)
-		to = copy(to, vec[i].data, vec[i].len);
-	if (unlikely(t->scrub))
+	to = payload = put_header(&res, t->class_id, tid, tgid);
+	for (i = 0; i < nr; to += vec[i++].len)
+		memcpy(to, vec[i].data, vec[i].len);
+	if (t->scrub)
 		scrub(payload, class);
 	etw_relay_commit(r, &res);
 	this_cpu_inc(t->counts->written);
 	return true;
 }
 
-static __always_inline u32 length(const struct etw_vec *vec, unsigned int nr)
+/* The long way for one target of etw_end(). @mono: its reading of the clock. */
+notrace void etw_write_target(const struct etw_class *class, const struct etw_target *t, u64 mono, const struct etw_vec *vec,
+			      unsigned int nr)
 {
-	u32 i, len = 0;
-
-	for (i = 0; i < nr; i++)
-		len += vec[i].len;
-	return len;
+	write_target(class, t, t->boot_clock ? etw_clock_read(true) : mono, current->pid, current->tgid, vec, nr);
 }
 
-/* Between etw_begin() and the end of preemption's pause. One reading of each clock serves all targets that use it. */
+/* Between etw_begin() and the end of preemption's pause. */
 notrace void etw_write(const struct etw_class *class, const struct etw_vec *vec, unsigned int nr, const struct task_struct *subject)
 {
 	const struct etw_targets *targets = rcu_dereference_raw(class->targets);
-	const u32 len = length(vec, nr);
-	u64 mono = 0, boot = 0, *now;
-	u32 i;
+	const struct etw_target *t;
+	u64 now;
 
-	if (unlikely(!targets))
+	if (!targets)
 		return;
-	if (unlikely(__this_cpu_inc_return(etw_nesting) > ETW_MAX_NESTING)) {
-		for (i = 0; i < targets->nr; i++)
-			lose_nested(&targets->t[i]);
-		goto out;
+	__this_cpu_inc(etw_nesting);
+	if (__this_cpu_read(etw_nesting) > ETW_MAX_NESTING) {
+		etw_write_nested(targets);
+		goto leave;
 	}
-	for (i = 0; i < targets->nr; i++) {
-		const struct etw_target *t = &targets->t[i];
-
-		if (unlikely(t->filter) && !filter_passes(t->filter, subject)) {
+	now = etw_clock_read(false);
+	for (t = targets->t; t < targets->t + targets->nr; t++) {
+		if (t->filter && !etw_filter_passes_current(t->filter, subject))
 			this_cpu_inc(t->counts->filtered);
-			continue;
-		}
-		now = unlikely(t->boot_clock) ? &boot : &mono;
-		if (!*now)
-			*now = etw_clock_read(t->boot_clock);
-		write_target(class, t, *now, current->pid, current->tgid, vec, nr, len);
+		else
+			etw_write_target(class, t, now, vec, nr);
 	}
-out:
+leave:
 	__this_cpu_dec(etw_nesting);
 }
 
@@ -181,7 +164,7 @@ bool etw_write_direct(struct etw_session *session, const struct etw_class *class
 		return false;
 	preempt_disable_notrace();
 	__this_cpu_inc(etw_nesting);	/* process context, so never too deep */
-	written = write_target(class, &t, etw_clock_read(t.boot_clock), tid, tgid, vec, nr, length(vec, nr));
+	written = write_target(class, &t, etw_clock_read(t.boot_clock), tid, tgid, vec, nr);
 	__this_cpu_dec(etw_nesting);
 	preempt_enable_notrace();
 	return written;

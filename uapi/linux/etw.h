@@ -4,9 +4,9 @@
  * the library works inside. ABI.md beside it has the errno table and the promises.
  *
  * Conventions
- *   - Every structure begins with @size, set by the caller to the size it was compiled with. Inputs: a longer structure is
- *     accepted if the tail the kernel does not know is zero (else E2BIG), a shorter one than the first version is EINVAL.
- *     Outputs: the kernel fills min(its size, caller's size), zeroes the rest and stores its own size in @size.
+ *   - Every structure begins with @size, set by the caller to the size it was compiled with. A shorter one than the first version
+ *     is EINVAL, one over 4096 bytes E2BIG. Inputs (in whole or in part): a longer structure is accepted if the tail the kernel does
+ *     not know is zero (else E2BIG). Outputs (VERSION, SESSION_QUERY and SUBBUF_GET are nothing else): the kernel fills min(its size, caller's size), zeroes the rest and stores its own size in @size.
  *   - Fields named reserved, and unknown flag bits, must be zero (EINVAL).
  *   - Strings are NUL-terminated inside their array (EINVAL otherwise) and zero-padded on output.
  *   - Pointers to user memory are __u64. Times are nanoseconds of the session's clock. Sizes are bytes.
@@ -124,7 +124,7 @@ struct etw_session_create {
  * struct etw_session_open - another file on a live session
  * @flags: must be 0.
  *
- * EPERM as for create (and CAP_SYSLOG if the session shows addresses); ENOENT no such session.
+ * EINVAL malformed name; EPERM as for create (and CAP_SYSLOG if the session shows addresses); ENOENT no such session; ENOMEM.
  */
 struct etw_session_open {
 	__u32 size;
@@ -163,6 +163,8 @@ struct etw_session_open {
  * @written: records reserved = committed. @filtered, @lost, @overwritten, @delivered (counted at PUT), @unread. At rest, exactly,
  *	written = delivered + overwritten + unread.
  * @complete_up_to: smallest of the relays' (see struct etw_cpu_query).
+ *
+ * SESSION_LIST: EPERM no CAP_PERFMON or CAP_SYS_ADMIN; ENOENT no further session.
  */
 struct etw_session_query {
 	__u32 size;
@@ -235,13 +237,14 @@ struct etw_cpu_query {
  * @level: 0..255, 0 = every level. An event passes if its level is 0 or at most @level.
  * @any, @all: keyword masks; @any 0 = every keyword, and @all is then not used.
  * @event_mode: ETW_EVENTS_*; @events points to @nr_events names of ETW_NAME_SIZE bytes each.
- * @pids: @nr_pids numbers (__s32) of the caller's pid namespace, each a thread or a process; 0 = no filter. An event passes if
- *	its writer's tid or pid, or for scheduler events its subject's (next, wakee, child), is among them.
+ * @pids: @nr_pids numbers (__s32) of the caller's pid namespace, each a thread or a process (0 the idle tasks); @nr_pids 0 and
+ *	@pids 0 = no filter. An event passes if its writer's tid or pid, or for scheduler events its subject's (next, wakee, child), is
+ *	among them.
  *
- * Synchronous: on return events flow. Then the provider's rundown has been written to this session.
+ * Synchronous: on return events flow, and the provider's rundown has been written to this session; an event list does not hold it back.
  * Returns 1 if such a provider exists, 0 if not: the enable is remembered and takes effect when it registers.
- * EINVAL a field is out of range, a name is malformed, or @nr_events is 0 with a mode; ESRCH a pid does not exist here;
- * E2BIG a list is too long; ESHUTDOWN the session has stopped; ENOSPC the class table is full; ENOMEM.
+ * EINVAL a field is out of range, a name is malformed, both or neither of name and GUID, a list without its number or its mode, a
+ * negative pid; ESRCH a pid does not exist here; E2BIG a list is too long; ESHUTDOWN the session has stopped; ENOSPC the class table is full; ENOMEM.
  */
 struct etw_enable {
 	__u32 size;
@@ -262,8 +265,8 @@ struct etw_enable {
  * struct etw_provider_ref - a provider of this session (DISABLE, CAPTURE_STATE)
  * @name, @guid: as in struct etw_enable. CAPTURE_STATE: both empty = every enabled provider.
  *
- * DISABLE of one that is not enabled succeeds without effect. CAPTURE_STATE of one that is not enabled is ENOENT.
- * ESHUTDOWN the session has stopped.
+ * DISABLE of one that is not enabled succeeds without effect. EINVAL a malformed name, both name and GUID, or for DISABLE neither;
+ * CAPTURE_STATE: ENOENT it is not enabled, EINTR the caller is being killed. ESHUTDOWN the session has stopped (STOP says so too).
  */
 struct etw_provider_ref {
 	__u32 size;
@@ -274,7 +277,9 @@ struct etw_provider_ref {
 
 /**
  * struct etw_session_update - change a live session
- * @what: bits of the fields to change: ETW_UPDATE_FLUSH_MS. 0 changes nothing and is EINVAL.
+ * @what: bits of the fields to change: ETW_UPDATE_FLUSH_MS. @flush_ms: as for create, but not 0.
+ *
+ * EINVAL @what is 0 or has an unknown bit, or a field is out of range; ESHUTDOWN the session has stopped.
  */
 #define ETW_UPDATE_FLUSH_MS	(1U << 0)
 struct etw_session_update {
@@ -289,6 +294,8 @@ struct etw_session_update {
  * @timeout_ms: 1..600000, 0 = 10 seconds.
  * @time: out, the promise: every record with a lower time has been delivered.
  * @cpu: out on ETIMEDOUT, a CPU that did not finish.
+ *
+ * EINVAL @timeout_ms is too large; ETIMEDOUT a record before @time is still being written; EINTR a signal came.
  */
 struct etw_flush {
 	__u32 size;
@@ -301,7 +308,7 @@ struct etw_flush {
 /**
  * struct etw_provider_query - one provider enabled in the session, and its counts
  * @id: in, the id after which to look (0 at first); out, the id found; ENOENT at the end. An id belongs to this session only.
- * @registered: 1 if such a provider exists now. @level .. @nr_events: as enabled.
+ * @flags: in, 0 (EINVAL); out, as enabled. @registered: 1 if such a provider exists now. @level .. @nr_events: as enabled.
  */
 struct etw_provider_query {
 	__u32 size;
@@ -442,7 +449,7 @@ struct etw_schema {
  * @buf, @buf_size: room for struct etw_schema entries. @used: out, bytes filled. @nr: out, entries. @nr_classes: out, length of the table.
  *
  * The table only grows; a class is in it before any packet can hold its records. EMSGSIZE not even one entry fits: @used is then
- * the room it needs (at most 64 KiB). Reading at the end gives nr 0.
+ * the room it needs (at most 64 KiB). Reading at the end gives nr 0. EINVAL @from is beyond the end; ENOMEM.
  */
 struct etw_schema_read {
 	__u32 size;
@@ -464,9 +471,11 @@ struct etw_keyword {
 /**
  * struct etw_provider_list - one provider
  * @id: in, the id after which to look (0 at first); out, the id found; ENOENT at the end.
- * @flags: out, ETW_PROVIDER_*. @alias: short name, may be empty. @nr_sessions: sessions that have it enabled.
+ * @flags: in, 0 (EINVAL); out, ETW_PROVIDER_*. @alias: short name, may be empty. @nr_sessions: sessions that have it enabled.
  * @nr_events, @nr_unavailable: classes, and those whose source this kernel lacks.
  * @keywords: 0, or room for @nr_keywords struct etw_keyword; @nr_keywords: out, how many there are.
+ *
+ * EPERM no CAP_PERFMON or CAP_SYS_ADMIN; ENOMEM.
  */
 struct etw_provider_list {
 	__u32 size;
@@ -488,8 +497,10 @@ struct etw_provider_list {
 /**
  * struct etw_event_list - one event class of any provider
  * @id: in, the id after which to look (0 at first); out, the id found; ENOENT at the end. Ids of a provider's events follow each other.
- * @flags: out, ETW_EVENT_*. @reason: out, why it is not available.
- * @buf, @buf_size: room for its struct etw_schema. @used: out, bytes filled, or on EMSGSIZE the room it needs.
+ * @flags: in, 0 (EINVAL); out, ETW_EVENT_*. @reason: out, why it is not available.
+ * @buf, @buf_size: room for its struct etw_schema. @used: out, bytes filled.
+ *
+ * EPERM no CAP_PERFMON or CAP_SYS_ADMIN; EMSGSIZE @buf is too small, @used is then the room it needs; ENOMEM.
  */
 struct etw_event_list {
 	__u32 size;
@@ -505,7 +516,7 @@ struct etw_event_list {
 /**
  * struct etw_relay_open - the relay of one CPU
  * @cpu: CPU number. ENODEV no relay for it (yet); EINVAL not a CPU number; EBUSY another session file holds the reader role (QUERY
- *	tells whose), or this relay is open already.
+ *	tells whose), or this relay is open already; ENOMEM.
  *
  * The session file that opens a relay takes the session's reader role, and keeps it until the last of its relay files is closed.
  * mmap of a relay file: offset 0, length (nr_subbufs + 1) * subbuf_size, PROT_READ, MAP_SHARED; sub-buffer i is at i * subbuf_size.
