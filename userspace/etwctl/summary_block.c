@@ -61,11 +61,21 @@ static bool is_part_name(const char *part, const char *disk)
 	return *part && strspn(part, "0123456789") == strlen(part);
 }
 
+static struct sum_disk *whole_of(struct sum_disk *d)
+{
+	while (d->whole != d)
+		d = d->whole;
+	return d;
+}
+
 static void bio_insert(struct sum_disk *d, struct sum_bio *bio);
 
 /* @part has turned out to be a partition of @disk: what waits there waits here. */
 static void set_whole(struct sum_disk *part, struct sum_disk *disk)
 {
+	disk = whole_of(disk);
+	if (disk == part)
+		return;
 	part->whole = disk;
 	for (unsigned int i = 0; i < part->nr_bios; i++)
 		bio_insert(disk, part->bios[i]);
@@ -307,7 +317,7 @@ static void bio_done(struct summary *s, struct sum_disk *d, struct sum_bio *bio,
 
 static void bio_queue(struct summary *s, const struct sum_event *e)
 {
-	struct sum_disk *d = disk_get(s, e->blk.dev)->whole;
+	struct sum_disk *d = whole_of(disk_get(s, e->blk.dev));
 	struct sum_bio *bio = bio_new(s, e, e->tid, false);
 
 	if (bio->nr) {
@@ -333,7 +343,7 @@ static void bio_queue(struct summary *s, const struct sum_event *e)
 /* A driver may have advanced the bio before it completed it: then the event has its end, and no sectors. */
 static void bio_complete(struct summary *s, const struct sum_event *e)
 {
-	struct sum_disk *d = disk_get(s, e->blk.dev)->whole;
+	struct sum_disk *d = whole_of(disk_get(s, e->blk.dev));
 	uint64_t end = e->blk.sector + e->blk.nr;
 	struct sum_bio *best = NULL;
 	unsigned int at = 0;
@@ -478,7 +488,7 @@ static void flush_complete(struct summary *s, struct sum_disk *d, const struct s
 
 static void rq_issue(struct summary *s, const struct sum_event *e)
 {
-	struct sum_disk *d = disk_get(s, e->blk.dev)->whole;
+	struct sum_disk *d = whole_of(disk_get(s, e->blk.dev));
 	uint64_t sector = e->blk.sector, end = sector + e->blk.nr, gap;
 	enum sum_op op = op_of(e->blk.rwbs, e->blk.nr);
 	struct sum_bio *bio;
@@ -537,7 +547,7 @@ static void rq_issue(struct summary *s, const struct sum_event *e)
 
 static void rq_insert(struct summary *s, const struct sum_event *e)
 {
-	struct sum_disk *d = disk_get(s, e->blk.dev)->whole;
+	struct sum_disk *d = whole_of(disk_get(s, e->blk.dev));
 	uint64_t end = e->blk.sector + e->blk.nr, gap;
 	enum sum_op op = op_of(e->blk.rwbs, e->blk.nr);
 	unsigned int at;
@@ -555,7 +565,7 @@ static void rq_insert(struct summary *s, const struct sum_event *e)
 
 static void rq_complete(struct summary *s, const struct sum_event *e)
 {
-	struct sum_disk *d = disk_get(s, e->blk.dev)->whole;
+	struct sum_disk *d = whole_of(disk_get(s, e->blk.dev));
 	uint32_t left = e->blk.nr;
 	struct sum_rq **link, *rq;
 
@@ -629,7 +639,7 @@ void sum_block_event(struct summary *s, const struct sum_event *e)
 
 static void share_merge(struct summary *s, struct sum_share *from)
 {
-	struct sum_share *into = share_get(s, sum_proc_root(from->key.proc), from->key.disk->whole);
+	struct sum_share *into = share_get(s, sum_proc_root(from->key.proc), whole_of(from->key.disk));
 
 	for (int op = 0; op < SUM_NR_OPS; op++) {
 		into->io[op].count += from->io[op].count;

@@ -152,6 +152,7 @@ void sum_thread_end(struct summary *s, int32_t tid)
 static void fork_event(struct summary *s, const struct sum_event *e)
 {
 	struct sum_thread *parent = sum_thread_find(s, e->fork.parent_tid), *t;
+	bool kernel = e->fork.parent_tid == 2 || (parent && parent->proc->kernel && e->fork.child_tid == e->fork.child_pid);
 
 	sum_thread_end(s, e->fork.child_tid);
 	if (e->fork.child_tid == e->fork.child_pid) {
@@ -164,8 +165,7 @@ static void fork_event(struct summary *s, const struct sum_event *e)
 	t = sum_thread_get(s, e->fork.child_tid);
 	sum_thread_pid(s, t, e->fork.child_pid);
 	sum_thread_name(s, t, e->fork.child_name);
-	if (e->fork.parent_tid == 2 || (parent && parent->proc->kernel && e->fork.child_tid == e->fork.child_pid))
-		t->proc->kernel = true;
+	t->proc->kernel |= kernel;
 }
 
 /* When a thread other than the first calls exec, it takes over the process's number. */

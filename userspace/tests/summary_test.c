@@ -689,6 +689,103 @@ static void test_faults(void)
 	end("faults: areas, access, process of a thread");
 }
 
+/* ---------------------------------------------------------------- any events whatever */
+
+static uint64_t seed;
+
+static uint32_t any(uint32_t below)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (seed >> 33) % below;
+}
+
+/* Whatever comes: each CPU's time is all accounted for, and no more of it is given to processes than was busy. */
+static void test_any(void)
+{
+	static const struct sum_gap gaps[] = { { 0, 20000, 30000 }, { 1, 25000, 26000 }, { 0, 70000, 90000 } };
+	static char bytes[64];
+
+	for (seed = 1; seed < 60; seed++) {
+		uint64_t time = 1, first = seed, busy = 0, all = 0, given = 0;
+
+		begin(NULL, gaps, first % 2 ? 3 : 0);
+		for (int i = 0; i < 4000; i++) {
+			struct sum_event e = { 0 };
+			struct sum_text t = { bytes, any(sizeof(bytes)) };
+
+			e.kind = any(SUM_NR_KINDS);
+			memset(bytes, any(256), sizeof(bytes));
+			by(any(3), any(12), any(12));
+			source = any(2);
+			time += any(60);
+			switch (e.kind) {
+			case SUM_SWITCH:
+				e.sw.prev_comm = e.sw.next_comm = t;
+				e.sw.prev_tid = any(12);
+				e.sw.next_tid = any(12);
+				e.sw.prev_state = any(2) * any(256);
+				e.sw.preempt = !any(4);
+				by(on_cpu, e.sw.prev_tid, by_pid);
+				break;
+			case SUM_FORK:
+				e.fork.child_name = t;
+				e.fork.parent_tid = any(12);
+				e.fork.child_tid = any(12);
+				e.fork.child_pid = any(12);
+				break;
+			case SUM_FAULT_USER:
+			case SUM_FAULT_KERNEL:
+				e.fault.address = (uint64_t)any(1U << 31) << any(33);
+				e.fault.error_code = any(64);
+				break;
+			case SUM_DUMP_DISK:
+				e.disk.name = t;
+				e.disk.dev = any(4);
+				e.disk.whole = any(4);
+				break;
+			default:
+				if (e.kind >= SUM_BIO_QUEUE && e.kind <= SUM_RQ_COMPLETE) {
+					e.blk.comm = t;
+					e.blk.dev = any(4);
+					e.blk.sector = any(40);
+					e.blk.nr = any(12);
+					e.blk.rwbs = any(3) ? any(2) ? R : W : any(0x800);
+					e.blk.error = -(int)any(2);
+					e.blk.tid = any(12);
+				} else {
+					e.task.name = t;
+					e.task.tid = any(12);
+					e.task.pid = any(12);
+					e.task.old_tid = any(12);
+					e.task.kernel = any(2);
+				}
+			}
+			feed(e, e.kind, time);
+		}
+		summary_finish(s, time + 100);
+		for (uint32_t cpu = 0; cpu < s->nr_cpus; cpu++) {
+			busy += s->cpus[cpu].busy_ns;
+			all += s->cpus[cpu].busy_ns + s->cpus[cpu].idle_ns + s->cpus[cpu].unknown_ns;
+		}
+		for (struct sum_proc *p = s->all; p; p = p->next)
+			given += p->run.cpu_ns;
+		EQ(all, 3 * (time + 100 - s->sched_from));
+		EQ(given - s->idle->run.cpu_ns, busy);
+		for (struct sum_proc *p = s->all; p; p = p->next)
+			if (p->faults) {
+				EQ(p->root == NULL, 1);
+				given = 0;
+				for (int a = 0; a < SUM_NR_AREAS; a++)
+					for (int x = 0; x < SUM_NR_ACCESS; x++)
+						given += p->faults->n[a][x];
+				EQ(given, p->faults->total);
+			}
+		summary_free(s);
+		seed = first;
+	}
+	done("any events: all time is accounted for, nothing is counted twice");
+}
+
 int main(void)
 {
 	test_hist();
@@ -702,6 +799,7 @@ int main(void)
 	test_flush();
 	test_other_disks();
 	test_faults();
+	test_any();
 	printf("1..%d\n", nr);
 	return failed != 0;
 }
