@@ -263,7 +263,8 @@ static void test_wake_race(void)
 	sw(520, 0, 0, 0, 10);
 	EQ(proc_of(10)->run.wakeup.count, 2);
 	EQ(proc_of(10)->run.wakeup.min, 20);
-	/* without waking events, wakeup is the begin */
+	/* without waking events, wakeup is the begin, and one that comes while it runs is none */
+	wake(SUM_WAKEUP, 590, 1, 30, 10);
 	sw(600, 0, 10, 1, 0);
 	wake(SUM_WAKEUP, 700, 1, 30, 10);
 	sw(707, 0, 0, 0, 10);
@@ -369,10 +370,14 @@ static void test_loss(void)
 	begin(NULL, gaps, 1);
 	sw(100, 0, 0, 0, 10);
 	wake(SUM_WAKING, 900, 0, 10, 12);
-	/* lost: 10 off, 11 on and off, 12 on and off */
+	wake(SUM_WAKING, 950, 0, 10, 14);
+	/* lost: 10 off, 11 on and off, 14 on, off, woken again */
 	wake(SUM_WAKING, 2100, 0, 12, 13);
 	sw(2200, 0, 12, 1, 13);
-	summary_finish(s, 2300);
+	sw(2300, 0, 13, 1, 14);
+	summary_finish(s, 2400);
+	EQ(proc_of(14)->run.wakeup.count, 0);
+	EQ(proc_of(14)->run.wait_ns, 0);
 	EQ(proc_of(10)->run.cpu_ns, 800);
 	EQ(s->cpus[0].unknown_ns, 1200);
 	EQ(proc_of(12)->run.cpu_ns, 100);
