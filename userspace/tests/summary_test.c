@@ -378,8 +378,8 @@ static void test_loss(void)
 	summary_finish(s, 2400);
 	EQ(proc_of(14)->run.wakeup.count, 0);
 	EQ(proc_of(14)->run.wait_ns, 0);
-	EQ(proc_of(10)->run.cpu_ns, 800);
-	EQ(s->cpus[0].unknown_ns, 1200);
+	EQ(proc_of(10)->run.cpu_ns, 850);
+	EQ(s->cpus[0].unknown_ns, 1150);
 	EQ(proc_of(12)->run.cpu_ns, 100);
 	EQ(proc_of(12)->run.wakeup.count, 0);
 	EQ(proc_of(13)->run.cpu_ns, 100);
