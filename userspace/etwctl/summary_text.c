@@ -255,7 +255,7 @@ static void show_run(const struct summary_report *r)
 	if (s->missed_switches)
 		printf("  %s switches are missing although no loss was reported\n", show_count(s->missed_switches));
 
-	printf("\n%47s%31s%s\n", "", "", " WAKE-UP TO RUNNING");
+	printf("\n%67sWAKE-UP TO RUNNING\n", "");
 	printf("%7s %-15s %8s %6s %8s %9s %7s %8s %7s %7s %7s\n", "PID", "PROCESS", "CPU TIME", "CPU %", "SWITCHES", "PREEMPTED",
 	       "WAITED", "COUNT", "MEDIAN", "99 %", "MAX");
 	for (unsigned int i = 0; i < rows(r, r->nr_runs); i++) {
@@ -273,7 +273,7 @@ static void show_disks(const struct summary_report *r)
 {
 	char buf[SUMMARY_DISK_NAME];
 
-	printf("\nDISKS                                                  IN THE DEVICE           FROM SUBMISSION\n");
+	printf("\n%-50s%-25sFROM SUBMISSION\n", "DISKS", "IN THE DEVICE");
 	printf("%-12s %-8s %9s %9s %6s %7s %7s %7s  %7s %7s %7s\n", "DISK", "", "REQUESTS", "BYTES", "ERRORS", "MEDIAN", "99 %",
 	       "MAX", "MEDIAN", "99 %", "MAX");
 	for (unsigned int i = 0; i < rows(r, r->nr_disks); i++) {
@@ -305,7 +305,7 @@ static void show_shares(const struct summary_report *r)
 	uint64_t guessed = 0;
 	char buf[SUMMARY_DISK_NAME];
 
-	printf("\n%57s FROM SUBMISSION\n", "");
+	printf("\n%74sFROM SUBMISSION\n", "");
 	printf("%7s %-15s %-12s %-8s %9s %9s %6s %7s %7s %7s\n", "PID", "PROCESS", "DISK", "", "I/OS", "BYTES", "ERRORS", "MEDIAN",
 	       "99 %", "MAX");
 	for (unsigned int i = 0; i < r->nr_shares; i++) {
