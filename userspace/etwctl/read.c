@@ -23,6 +23,10 @@
 
 enum { OPT_WATCH_FLUSH = OPT_PRIVATE };
 
+/* Bounds of how often a session that is followed is flushed: soon enough to be live, seldom enough not to disturb. */
+#define ASK_MIN_MS 20
+#define ASK_MAX_MS 1000
+
 /* --event and --pid of watch are the read-side filters, so it takes -p and --profile only. */
 const struct opt opts_watch[] = {
 	{ "flush-ms", OPT_WATCH_FLUSH, "MS", "with -p: events appear at most this late (100)", NULL },
@@ -37,6 +41,8 @@ struct reader {
 	struct print print;
 	uint64_t limit, shown;
 	bool live;
+	struct etw_session *followed;	/* whose writer's directory is read */
+	int ask_ms;		/* how often to have it flushed */
 	bool hide_etw;		/* the session's own events were not asked for */
 };
 
@@ -98,10 +104,17 @@ static int read_all(struct reader *r)
 			printed = false;
 			/* A loss is news that cannot wait for the end. */
 			status = filter_report(r->consumer, false, &r->reported);
-			ret = etw_consumer_next(r->consumer, &event, -1);
+			ret = etw_consumer_next(r->consumer, &event, r->followed ? r->ask_ms : -1);
 		}
-		if (ret == -EAGAIN)
+		if (ret == -EAGAIN) {
+			/*
+			 * A CPU without events has no packets, so nobody knows how far it is: a flush makes the kernel say so to
+			 * the writer, and the writer to us.
+			 */
+			if (r->followed)
+				etw_session_flush(r->followed, 1000, NULL);
 			continue;
+		}
 		if (ret != 1)
 			break;
 		printed = true;
@@ -184,9 +197,8 @@ static int watch_named(struct reader *r, const char *name, struct etw_control *c
 	s = state_read(name, q.owner_uid);
 	if (s && s->life == STATE_ALIVE && s->pid == q.reader_pid) {
 		err = etw_consumer_add_trace(r->consumer, s->dir, ETW_TRACE_FOLLOW);
-		/* The session must end when its writer does. */
-		etw_session_close(*session);
-		*session = NULL;
+		r->followed = *session;
+		r->ask_ms = q.flush_ms / 2 < ASK_MIN_MS ? ASK_MIN_MS : q.flush_ms / 2 > ASK_MAX_MS ? ASK_MAX_MS : (int)q.flush_ms / 2;
 	} else {
 		if (q.flags & ETW_SESSION_OVERWRITE)
 			note("%s is a flight recorder: what is watched is not in later snapshots", name);
