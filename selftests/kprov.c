@@ -753,6 +753,10 @@ static void block_work(void)
 	}
 	fdatasync(fd);
 	close(fd);
+	fd = open(test_disk, O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC);
+	if (pwrite(fd, buf, 4096, 8192) != 4096)
+		perror("# write through");
+	close(fd);
 	fd = open(test_disk, O_RDWR | O_CLOEXEC);
 	for (i = 0; i < 32; i++)
 		if (pwrite(fd, buf, 4096, 1048576 + i * 4096L) != 4096)
@@ -833,6 +837,7 @@ static const char *disk_make(void)
 	file_write(NULLB "/kprov/size", "64");
 	file_write(NULLB "/kprov/memory_backed", "1");
 	file_write(NULLB "/kprov/discard", "1");
+	file_write(NULLB "/kprov/cache_size", "8");	/* MiB: something to flush, and to write through */
 	file_write(NULLB "/kprov/irqmode", "2");
 	file_write(NULLB "/kprov/completion_nsec", "10000000");
 	file_write(NULLB "/kprov/hw_queue_depth", "2");
