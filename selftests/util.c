@@ -2,7 +2,6 @@
 /*
  * What the test programs share: see util.h. It asserts nothing and does not know the test harness.
  */
-#define _GNU_SOURCE
 #include "util.h"
 
 #include <errno.h>
@@ -111,6 +110,7 @@ struct etw_provider_query session_provider(int session, const char *provider)
 	for (;;) {
 		poison(query);
 		query.id = id;
+		query.flags = 0;
 		if (call(session, ETW_IOC_SESSION_QUERY_PROVIDER, &query))
 			break;
 		if (!strcmp((char *)query.name, provider))
@@ -225,6 +225,7 @@ const char *sums_broken(int session)
 	for (written = 0;; id = provider.id) {
 		poison(provider);
 		provider.id = id;
+		provider.flags = 0;
 		if (call(session, ETW_IOC_SESSION_QUERY_PROVIDER, &provider))
 			break;
 		written += provider.written;
@@ -284,8 +285,24 @@ int enable_events(int session, const char *provider, const char *events)
 		memcpy(names[enable.nr_events++], events, len);
 		events += len + !!events[len];
 	}
+	enable.flags = ETW_ENABLE_IGNORE_KEYWORD_0;
 	enable.event_mode = ETW_EVENTS_IN;
 	enable.events = (uintptr_t)names;
+	return call(session, ETW_IOC_SESSION_ENABLE, &enable);
+}
+
+int enable_renames(int session, pid_t pid)
+{
+	struct etw_enable enable = enable_make("process");
+	char name[ETW_NAME_SIZE] = RENAMED;
+	__s32 pids[1] = { pid };
+
+	enable.flags = ETW_ENABLE_IGNORE_KEYWORD_0;
+	enable.event_mode = ETW_EVENTS_IN;
+	enable.events = (uintptr_t)name;
+	enable.nr_events = 1;
+	enable.pids = (uintptr_t)pids;
+	enable.nr_pids = 1;
 	return call(session, ETW_IOC_SESSION_ENABLE, &enable);
 }
 
@@ -396,7 +413,10 @@ static int drain_relay(struct reader *reader, unsigned int i)
 	const char *why = NULL;
 	int err, packets = 0;
 
-	while (!(err = relay_get(relay, &sb))) {
+	while (packets <= (int)reader->query.nr_subbufs) {
+		err = relay_get(relay, &sb);
+		if (err)
+			return err == -EAGAIN || err == -ENODATA ? packets : broken(reader, i, strerror(-err));
 		if (sb.size != sizeof(sb))
 			return broken(reader, i, "GET did not store its own size");
 		if (sb.nr_classes > reader->schema.nr && schema_update(&reader->schema, reader->session, &why))
@@ -413,7 +433,7 @@ static int drain_relay(struct reader *reader, unsigned int i)
 		if (relay_put(relay))
 			return broken(reader, i, "PUT failed");
 	}
-	return err == -EAGAIN || err == -ENODATA ? packets : broken(reader, i, strerror(-err));
+	return packets;
 }
 
 int reader_drain(struct reader *reader)
@@ -485,6 +505,7 @@ void log_event(const struct event *event, void *arg)
 	kept->cpu = event->cpu;
 	kept->tid = event->tid;
 	kept->pid = event->pid;
+	kept->extended = event->extended;
 	snprintf(kept->name, sizeof(kept->name), "%s", event->class->name);
 	snprintf(kept->provider, sizeof(kept->provider), "%s", event->class->provider);
 	if (log->number_field && !event_number(event, log->number_field, &kept->number))
