@@ -119,8 +119,10 @@ static void show_instructions(struct process *p)
 
 	HASH_SORT(p->instructions, by_faults);
 	HASH_ITER(hh, p->instructions, b, tmp)
-		if (n++ < PLACES)
+		if (n++ < PLACES && b->at)
 			printf("    %8lu by 0x%012llx\n", b->faults, (unsigned long long)b->at);
+		else if (!b->at)	/* where in the kernel is not shown to just anyone */
+			printf("    %8lu by the kernel\n", b->faults);
 }
 
 int main(int argc, char **argv)

@@ -39,7 +39,7 @@ struct victim {
 	} key;
 	char comm[COMM];
 	unsigned int stalls;
-	__u64 longest;
+	__u64 longest, total;
 	UT_hash_handle hh;
 };
 
@@ -104,6 +104,7 @@ static void stalled(const struct input *in, const struct bio *b, __u64 time)
 		HASH_ADD(hh, victims, key, sizeof(v->key), v);
 	}
 	v->stalls++;
+	v->total += time;
 	if (time > v->longest)
 		v->longest = time;
 }
@@ -128,9 +129,9 @@ static void completed(const struct input *in, const struct etw_event *ev, __u64 
 	}
 }
 
-static int by_longest(const struct victim *a, const struct victim *b)
+static int by_total(const struct victim *a, const struct victim *b)
 {
-	return a->longest < b->longest ? 1 : a->longest > b->longest ? -1 : 0;
+	return a->total < b->total ? 1 : a->total > b->total ? -1 : 0;
 }
 
 int main(int argc, char **argv)
@@ -157,10 +158,10 @@ int main(int argc, char **argv)
 		else if (!strcmp(ev->cls->ctf_name, "lttng_statedump_block_device"))
 			name_disk(ev);
 	}
-	HASH_SORT(victims, by_longest);
+	HASH_SORT(victims, by_total);
 	HASH_ITER(hh, victims, v, tmp)
-		printf("%s (%d) was stalled %u times on %s, at longest %.3f ms\n", v->comm, v->key.pid, v->stalls,
-		       disk_of(v->key.dev)->name, v->longest / 1e6);
+		printf("%s (%d) was stalled %u times on %s, %.0f ms in all, at longest %.3f ms\n", v->comm, v->key.pid, v->stalls,
+		       disk_of(v->key.dev)->name, v->total / 1e6, v->longest / 1e6);
 	if (!victims)
 		printf("nobody waited %g ms for a disk\n", limit / 1e6);
 	return input_close(&in);

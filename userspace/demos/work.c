@@ -3,7 +3,7 @@
  * demo-work: workloads with a known outcome, for the demos and their assertions. It knows nothing of tracing.
  *
  *	demo-work NAME spin MS				keep a CPU busy
- *	demo-work NAME pingpong ROUNDS US		wake NAME-peer, which works for US and answers
+ *	demo-work NAME pingpong ROUNDS US		wake NAME-peer, which works for US, answers and sleeps; 0: as fast as can be
  *	demo-work NAME read DEVICE MS [SECTORS]		read SECTORS (8) at a time, straight from the device, 2 ms apart
  *	demo-work NAME touch MIB			write one byte to each page of fresh memory
  *	demo-work NAME spawn N				start N processes one after the other, each of which executes a program
@@ -70,9 +70,13 @@ static void pingpong(const char *name, unsigned long rounds, unsigned long us)
 		}
 		_exit(0);
 	}
-	for (unsigned long i = 0; i < rounds; i++)
+	for (unsigned long i = 0; i < rounds; i++) {
 		if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
 			err(1, "pipe");
+		/* so that the peer is back at its read, and asleep, before it is woken again */
+		if (us)
+			usleep(5000);
+	}
 	close(there[1]);
 	waitpid(pid, NULL, 0);
 	printf("pid=%d peer=%d rounds=%lu\n", getpid(), pid, rounds);
