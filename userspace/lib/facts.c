@@ -137,7 +137,7 @@ static json_object *lost_object(const __u64 lost[ETW_NR_LOST])
 char *etw_facts_print(const struct facts *facts)
 {
 	json_object *o = json_object_new_object(), *list = json_object_new_array();
-	char guid[ETW_GUID_TEXT_SIZE], *text = NULL;
+	char guid[ETW_GUID_TEXT_SIZE], digest[DIGEST_TEXT_SIZE], *text = NULL;
 	const char *json;
 	__u32 i;
 
@@ -189,6 +189,11 @@ char *etw_facts_print(const struct facts *facts)
 	for (i = 0; i < facts->nr_cpus; i++)
 		json_object_array_add(list, json_object_new_uint64(facts->cpus[i]));
 	json_object_object_add(o, "cpus", list);
+	add_text(o, "schema_digest", facts->schema_digest);
+	/* Of everything before it. */
+	json = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	etw_digest(json ? json : "", json ? strlen(json) : 0, digest);
+	add_text(o, "digest", digest);
 	json = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
 	if (json && asprintf(&text, "%s\n", json) < 0)
 		text = NULL;
@@ -260,6 +265,21 @@ static void get_lost(struct source *s, json_object *o, __u64 lost[ETW_NR_LOST])
 
 	for (i = 0; v && i < ETW_NR_LOST; i++)
 		lost[i] = get_number(s, v, etw_lost_name(i));
+}
+
+/* Our own text, to the byte: its digest is part of it. */
+static bool as_printed(const struct facts *facts, const char *text, size_t len)
+{
+	char *again;
+	bool same;
+
+	/* Another version may print otherwise. */
+	if (strcmp(facts->writer, etw_library_version()))
+		return true;
+	again = etw_facts_print(facts);
+	same = again && strlen(again) == len && !memcmp(again, text, len);
+	free(again);
+	return same;
 }
 
 const char *etw_facts_parse(struct facts *facts, const char *text, size_t len)
@@ -338,7 +358,10 @@ const char *etw_facts_parse(struct facts *facts, const char *text, size_t len)
 	facts->cpus = list ? calloc(json_object_array_length(list) + 1, sizeof(*facts->cpus)) : NULL;
 	for (i = 0; facts->cpus && i < json_object_array_length(list); i++)
 		facts->cpus[facts->nr_cpus++] = json_object_get_uint64(json_object_array_get_idx(list, i));
+	get_text(&s, o, "schema_digest", facts->schema_digest, sizeof(facts->schema_digest));
 	json_object_put(o);
+	if (!s.bad && !as_printed(facts, text, len))
+		s.bad = "it is not as it was written";
 	if (s.bad)
 		copy(what, sizeof(what), s.bad);
 	return s.bad ? what : NULL;

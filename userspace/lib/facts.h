@@ -7,6 +7,8 @@
 
 #include <etw/etw.h>
 
+#include "digest.h"
+
 #define FACTS_TEXT 256
 
 struct facts {
@@ -32,6 +34,7 @@ struct facts {
 	char kernel_release[FACTS_TEXT];
 	char kernel_version[FACTS_TEXT];
 	char writer[32];		/* version of the library that wrote the metadata */
+	char schema_digest[DIGEST_TEXT_SIZE];	/* once finished, else empty */
 	char *command;			/* or NULL */
 	struct etw_trace_provider *providers;
 	__u32 nr_providers;

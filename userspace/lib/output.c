@@ -633,6 +633,17 @@ static void facts_cpus(struct output *o)
 		o->facts.cpus[o->facts.nr_cpus++] = o->streams[i].cpu;
 }
 
+static void facts_schema(struct output *o)
+{
+	size_t len;
+	char *bytes;
+
+	if (etw_read_file(o->schema.path, &bytes, &len))
+		return;
+	etw_digest(bytes, len, o->facts.schema_digest);
+	free(bytes);
+}
+
 int etw_output_finish(struct output *o, __u64 stop, const struct output_cpu *cpus, unsigned int nr)
 {
 	char *path;
@@ -655,6 +666,7 @@ int etw_output_finish(struct output *o, __u64 stop, const struct output_cpu *cpu
 		o->facts.stop = stop;
 		o->facts.finished = true;
 		facts_cpus(o);
+		facts_schema(o);
 	}
 	ret = facts_write(o);
 	err = err ? err : ret;

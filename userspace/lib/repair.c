@@ -77,13 +77,15 @@ static void stream_report(void *arg, __u64 offset, __u64 bytes, const char *what
 }
 
 /* The bytes of the packet that hold sound records, header included. */
-static __u32 records_good(const struct repair *r, const __u8 *bytes, const struct packet *packet, const char **what)
+static __u32 records_good(const struct repair *r, const __u8 *bytes, const struct packet *packet, const char **what,
+			  __u64 *last_time)
 {
 	static __thread __u32 offsets[ETW_MAX_FIELDS + 1];
 	__u64 last = packet->begin;
 	__u32 at = PACKET_HEADER_SIZE;
 
 	*what = NULL;
+	*last_time = packet->begin;
 	while (at < packet->content) {
 		const struct etw_class *cls;
 		struct record record;
@@ -109,7 +111,7 @@ static __u32 records_good(const struct repair *r, const __u8 *bytes, const struc
 			*what = "the time of a record lies outside its packet or before the record in front of it";
 			break;
 		}
-		last = record.time;
+		*last_time = last = record.time;
 		at += head + size;
 	}
 	return at;
@@ -156,9 +158,16 @@ static int headers_mend(struct repair *r, const struct stream_file *file, int fd
 		struct packet *packet = &scan->packets[i].packet;
 		struct etw_packet_header header, old;
 		const char *what;
+		__u64 last;
 		__u32 good;
 
 		memcpy(&old, raw, sizeof(old));
+		if (i + 1 < scan->nr && packet->end > scan->packets[i + 1].packet.begin) {
+			/* One of the two is wrong; if the records allow it, it is this one's end. */
+			records_good(r, raw, packet, &what, &last);
+			if (!what && last <= scan->packets[i + 1].packet.begin)
+				packet->end = scan->packets[i + 1].packet.begin;
+		}
 		if (before) {
 			if (packet->begin < before->end)
 				packet->begin = before->end;
@@ -169,7 +178,7 @@ static int headers_mend(struct repair *r, const struct stream_file *file, int fd
 			if (packet->discarded < before->discarded)
 				packet->discarded = before->discarded;
 		}
-		good = records_good(r, raw, packet, &what);
+		good = records_good(r, raw, packet, &what, &last);
 		if (what) {
 			tell(r, file->cpu, file->path, at + good, packet->content - good, "%s: the rest of this packet is given up",
 			     what);
@@ -431,6 +440,7 @@ static int facts_mend(struct repair *r)
 	facts->cpus = calloc(r->dir.nr_streams + 1, sizeof(*facts->cpus));
 	for (i = 0; facts->cpus && i < r->dir.nr_streams; i++)
 		facts->cpus[facts->nr_cpus++] = r->dir.streams[i].cpu;
+	etw_digest(r->dir.schema, r->dir.schema_len, facts->schema_digest);
 	facts->finished = true;
 	text = etw_facts_print(facts);
 	if (!text)
@@ -500,6 +510,10 @@ int etw_trace_repair(const char *dir, void (*report)(void *arg, const struct etw
 	err = etw_classes_new(&r.classes);
 	if (!err)
 		err = directory_open(&r, root);
+	/* With a wrong schema sound records would look damaged, and be cut off. */
+	if (!err && r.dir.schema_changed)
+		err = etw_error(-EBADMSG, "%s/" FILE_SCHEMA " is damaged and cannot be made again; nothing was changed. babeltrace2 reads "
+				"%s/" FILE_KERNEL " by its metadata", root, root);
 	if (!err)
 		err = schema_mend(&r);
 	for (i = 0; !err && i < r.dir.nr_streams;) {

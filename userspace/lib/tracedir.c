@@ -214,13 +214,34 @@ char *etw_tracedir_metadata(const struct tracedir *t, size_t len, size_t *out_le
 	return text;
 }
 
+static void schema_check(struct tracedir *t, tracedir_report report, void *arg)
+{
+	char digest[DIGEST_TEXT_SIZE], *path;
+
+	if (!t->facts.finished || !t->facts.schema_digest[0])
+		return;
+	etw_digest(t->schema, t->schema_len, digest);
+	t->schema_changed = strcmp(digest, t->facts.schema_digest) != 0;
+	path = etw_path(t->dir, FILE_SCHEMA);
+	if (path && t->schema_changed)
+		report(arg, path, 0, 0, "the schema is not as it was written: what is read by it may be wrong");
+	free(path);
+}
+
 /* The metadata says again what schema and facts say, so each checks the others. */
 static void metadata_check(const struct tracedir *t, const char *path, tracedir_report report, void *arg)
 {
+	struct facts said = { .name = "" };
 	const char *what;
 	size_t len = 0, same = 0;
 	char *text;
 
+	/* Another version may print otherwise, but the two agree on which it was. */
+	etw_metadata_facts(t->metadata, &said);
+	if (strcmp(t->facts.writer, said.writer)) {
+		report(arg, path, 0, 0, "the metadata and \"" FILE_FACTS "\" are of different writers: one of them is damaged");
+		return;
+	}
 	if (strcmp(t->facts.writer, etw_library_version()))
 		return;
 	text = etw_tracedir_metadata(t, etw_tracedir_schema_good(t, &what), &len);
@@ -320,6 +341,8 @@ int etw_tracedir_open(struct tracedir *t, const char *dir, tracedir_report repor
 		report(arg, path, 0, 0, "the metadata is missing: other tools cannot read this trace");
 	}
 	facts_read(t, report, arg);
+	if (path && !t->facts_missing)
+		schema_check(t, report, arg);
 	if (path && t->metadata && !t->facts_missing)
 		metadata_check(t, path, report, arg);
 	err = streams_find(t, report, arg);

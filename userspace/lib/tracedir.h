@@ -25,6 +25,7 @@ struct tracedir {
 	char *dir;
 	struct facts facts;
 	bool facts_missing;
+	bool schema_changed;	/* it is not what the writer left, whatever it says */
 	char *schema;
 	size_t schema_len;
 	char *metadata;

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Compares `etwctl summary --json` of a trace with figures worked out from babeltrace2's text, in another way.
+
+    summary_check.py ETWCTL DIR [DIR ...]        TAP on stdout
+
+It knows the names of events and fields, and nothing of how the summary works. Only for traces without loss.
+"""
+import collections
+import json
+import re
+import subprocess
+import sys
+
+EVENT = re.compile(r"\[(\d+)\.(\d+)\] \([^)]*\) (?:\S+ )?([\w:;.-]+): \{ cpu_id = (\d+) \}, \{ tid = (-?\d+), pid = (-?\d+) \}, \{ ?(.*?) ?\}$")
+FIELD = re.compile(r'(\w+) = (?:"((?:[^"\\]|\\.)*)"|\[[^]]*\]|\{[^}]*\}|([^,\s]+))')
+
+
+def events(directory):
+    text = subprocess.run(["babeltrace2", "--clock-seconds", directory + "/kernel"], check=True, stdout=subprocess.PIPE,
+                          universal_newlines=True).stdout
+    for line in text.splitlines():
+        m = EVENT.match(line)
+        if not m:
+            continue
+        fields = {k: s if not n else int(n, 0) for k, s, n in FIELD.findall(m[7])}
+        yield int(m[1]) * 10**9 + int(m[2]), m[3], int(m[4]), int(m[5]), int(m[6]), fields
+
+
+def work_out(directory, end):
+    """Per process: CPU time, switches, wake-ups; I/Os by process and operation; faults. Two passes: first who is who."""
+    life = collections.Counter()        # how often a tid was forked: (tid, n) is one thread
+    pid_of = {}
+    every = list(events(directory))
+    for _, name, _, tid, pid, f in every:
+        if name == "sched_process_fork":
+            life[f["child_tid"]] += 1
+            pid_of[f["child_tid"], life[f["child_tid"]]] = f["child_pid"]
+        elif name == "lttng_statedump_process_state":
+            pid_of.setdefault((f["tid"], life[f["tid"]]), f["pid"])
+        elif tid > 0:
+            pid_of.setdefault((tid, life[tid]), pid)
+    life.clear()
+
+    def who(tid):
+        return pid_of.get((tid, life[tid]), tid)
+
+    cpu_ns, switches, wakes, faults = (collections.Counter() for _ in range(4))
+    running, off, woken = {}, {}, {}
+    waiting, ios = [], collections.defaultdict(list)
+    parts, disks = {}, {}
+    first = next((t for t, name, *_ in every if name == "sched_switch"), None)
+    for t, name, cpu, tid, pid, f in every:
+        if name == "sched_process_fork":
+            life[f["child_tid"]] += 1
+        if name == "sched_switch":
+            prev, nxt = f["prev_tid"], f["next_tid"]
+            cpu_ns[who(prev)] += t - running.get(cpu, first)
+            switches[who(prev)] += 1
+            running[cpu] = t
+            off[prev] = f["prev_state"] != 0
+            # a wake-up counts if the thread slept before it, or was on its way to sleep
+            if nxt and woken.pop(nxt, None) is not None and off.get(nxt, True):
+                wakes[who(nxt)] += 1
+            off[nxt] = None
+        elif name == "sched_waking":
+            woken[f["tid"]] = t
+        elif name == "sched_wakeup" and off.get(f["tid"], True) is None:
+            woken.pop(f["tid"], None)
+        elif name == "sched_wakeup_new":
+            woken[f["tid"]] = t
+            off[f["tid"]] = True
+        elif name.startswith("x86_exceptions_page_fault"):
+            faults[pid] += 1
+        elif name == "lttng_statedump_block_device":
+            parts[f["dev"]] = f["disk"]
+            disks[f["dev"]] = f["diskname"]
+        elif name == "block_bio_queue" and f["nr_sector"]:
+            kind = "discard" if f["rwbs"] & 2 else "write" if f["rwbs"] & 1 else "read"
+            owner = None if kind == "write" and f["comm"].startswith("kworker/") else pid
+            waiting.append([parts.get(f["dev"], f["dev"]), f["sector"], f["sector"] + f["nr_sector"], f["nr_sector"], owner, kind, t])
+        elif name == "block_rq_complete" and f["nr_sector"]:
+            lo, hi = f["sector"], f["sector"] + f["nr_sector"]
+            for bio in waiting:
+                inside = min(hi, bio[2]) - max(lo, bio[1])
+                if bio[0] == f["dev"] and inside > 0:
+                    bio[3] -= inside
+                    if bio[3] <= 0:
+                        ios[bio[4], disks.get(bio[0]), bio[5]].append((t - bio[6], (bio[2] - bio[1]) * 512))
+            waiting = [bio for bio in waiting if bio[3] > 0]
+    # who runs last runs to the end
+    last = {}
+    for _, name, cpu, _, _, f in every:
+        if name == "sched_switch":
+            last[cpu] = f["next_tid"]
+    for cpu, tid in last.items():
+        cpu_ns[who(tid)] += end - running[cpu]
+    return cpu_ns, switches, wakes, ios, faults
+
+
+def near(a, b):
+    return abs(a - b) <= max(a, b) / 100
+
+
+def compare(etwctl, directory, report):
+    run = subprocess.run([etwctl, "summary", "--json", directory], check=True, stdout=subprocess.PIPE, universal_newlines=True)
+    s = json.loads(run.stdout)
+    cpu_ns, switches, wakes, ios, faults = work_out(directory, s["end_ns"])
+
+    def check(what, mine, theirs, same=lambda a, b: a == b):
+        wrong = [(k, mine.get(k, 0), theirs.get(k, 0)) for k in sorted(set(mine) | set(theirs), key=str)
+                 if not same(mine.get(k, 0), theirs.get(k, 0))]
+        report(not wrong and bool(theirs), "%s: %s (%d)" % (directory, what, len(theirs)), wrong[:5])
+
+    def by_pid(rows, value):
+        sums = collections.Counter()
+        for row in rows:
+            sums[row["pid"]] += value(row)
+        return +sums
+
+    runs = s["run"]["processes"]
+    del cpu_ns[0], switches[0]
+    check("CPU time by process", +cpu_ns, by_pid(runs, lambda p: p["cpu_ns"]))
+    check("switches by process", +switches, by_pid(runs, lambda p: p["switches"]))
+    check("wake-ups by process", +wakes, by_pid(runs, lambda p: p["wakeup"]["count"]))
+    theirs = {}
+    for row in s["disk"]["processes"]:
+        for kind in ("read", "write", "discard"):
+            if kind in row:
+                theirs[row["pid"], row["disk"], kind] = row[kind]
+    check("I/Os by process, disk and operation", {k: len(v) for k, v in ios.items()}, {k: v["count"] for k, v in theirs.items()})
+    check("bytes", {k: sum(b for _, b in v) for k, v in ios.items()}, {k: v["bytes"] for k, v in theirs.items()})
+    check("longest I/O", {k: max(t for t, _ in v) for k, v in ios.items()}, {k: v["latency"]["max_ns"] for k, v in theirs.items()})
+    check("median I/O, within 1 %", {k: sorted(t for t, _ in v)[(len(v) + 1) // 2 - 1] for k, v in ios.items()},
+          {k: v["latency"]["median_ns"] for k, v in theirs.items()}, near)
+    check("faults by process", +faults, by_pid(s["fault"]["processes"], lambda p: p["faults"]))
+
+
+def main():
+    count = failed = 0
+
+    def report(ok, what, wrong):
+        nonlocal count, failed
+        count += 1
+        failed += not ok
+        print("%sok %d - %s" % ("" if ok else "not ", count, what))
+        for row in wrong:
+            print("# %s: from the text %s, in the summary %s" % row)
+
+    for directory in sys.argv[2:]:
+        compare(sys.argv[1], directory, report)
+    print("1..%d" % count)
+    return failed != 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    sys.exit(main())
