@@ -249,8 +249,10 @@ int filter_report(struct etw_consumer *consumer, bool quiet_loss, struct filter_
 
 		for (unsigned int i = done->losses; i < losses; i++)
 			events += etw_consumer_loss(consumer, i)->events;
-		if (!json)
-			note("%s events were lost in %u places", show_count(events), losses - done->losses);
+		if (!json && events)
+			note("%s events were lost, in %u places", show_count(events), losses - done->losses);
+		else if (!json)
+			note("packets are missing in %u places", losses - done->losses);
 		for (unsigned int i = done->losses; i < losses; i++)
 			/* A flood of losses is summed above; its head is enough to see where. */
 			if (json || i - done->losses < 20)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 EVENT = re.compile(r"\[(\d+)\.(\d+)\] \([^)]*\) (?:\S+ )?([\w:;.-]+): \{ cpu_id = (\d+) \}, \{ tid = (-?\d+), pid = (-?\d+) \}, \{ ?(.*?) ?\}$")
-FIELD = re.compile(r'(\w+) = (?:"((?:[^"\\]|\\.)*)"|\[[^]]*\]|\{[^}]*\}|([^,\s]+))')
+FIELD = re.compile(r'(\w+) = (?:"((?:[^"\\]|\\.)*)"|(-?(?:0x)?[0-9A-Fa-f]+)(?=,|$))')     # numbers and texts: no others are used
 
 
 def events(directory):
