@@ -307,6 +307,25 @@ TEST_F(abi, size_long)
 	}
 }
 
+/* No structure will ever be larger than a page of the smallest size. */
+TEST_F(abi, size_huge)
+{
+	static const __u32 sizes[] = { 4097, 1 << 20, ~0U };
+	char *room = calloc(1, 1 << 20);
+
+	for_each_command(c) {
+		BEGIN_REFUSED();
+
+		for (unsigned int i = 0; c->size && i < ARRAY_SIZE(sizes); i++) {
+			fill((union arg *)room, c, self->name, self->schema);
+			memcpy(room, &sizes[i], 4);
+			EXPECT_CALL(-E2BIG, c, room);
+		}
+		END_REFUSED(c);
+	}
+	free(room);
+}
+
 /* A program built against a later header: what it knows more is zero, and comes back zero. */
 TEST_F(abi, size_long_zero_tail)
 {

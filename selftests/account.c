@@ -5,6 +5,7 @@
  */
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "etw_test.h"
@@ -186,6 +187,48 @@ TEST_F(account, flush_promise)
 	}
 	for (i = 0; i < cpus; i++)
 		reap(pids[i]);
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int sig)
+{
+	interrupted = 1;
+}
+
+static void flush_for_ever(void *name)
+{
+	int dev = device_open(), fd = session_open(dev, name);
+
+	for (;;)
+		session_flush(fd);
+}
+
+/* A signal ends the wait for others who flush. */
+TEST_F(account, flush_interrupted)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	struct itimerval often = { { 0, 700 }, { 0, 700 } }, never = { 0 };
+	struct etw_session_query q = session_query(self->fd);
+	int others[3], flushes = 0, hits = 0;
+	uint64_t end;
+
+	for (int i = 0; i < 3; i++)
+		others[i] = spawn(flush_for_ever, q.name);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (end = now_ns() + scaled(20000) * 1000000ULL; !hits && now_ns() < end; flushes++)
+		if (!session_flush(self->fd)) {
+			ASSERT_EQ(EINTR, errno);
+			hits++;
+		}
+	setitimer(ITIMER_REAL, &never, NULL);
+	for (int i = 0; i < 3; i++)
+		reap(others[i]);
+	TH_LOG("interrupted after %d times", flushes);
+	EXPECT_TRUE(interrupted);
+	EXPECT_EQ(1, hits);
+	EXPECT_NE(0, session_flush(self->fd));
 }
 
 /*

@@ -10,8 +10,8 @@
 
 #include "util.h"
 
-/* Every test gets this many seconds; software emulation on a busy machine is 30 times slower than metal. */
-#define ETW_TIMEOUT 120
+/* Every test gets this many seconds; software emulation on a busy machine is 50 times slower than metal. */
+#define ETW_TIMEOUT 300
 #undef TEST_F
 #define TEST_F(fixture, name) TEST_F_TIMEOUT(fixture, name, ETW_TIMEOUT)
 
