@@ -22,6 +22,7 @@
 #include "closing.h"
 #include "error.h"
 #include "files.h"
+#include "metadata.h"
 #include "record.h"
 #include "ring.h"
 #include "scan.h"
@@ -410,9 +411,17 @@ static int schema_mend(struct repair *r)
 
 static int metadata_mend(struct repair *r)
 {
+	struct facts said = { .name = "" };
 	size_t len = 0;
-	char *text = etw_tracedir_metadata(&r->dir, r->dir.schema_len, &len);
+	char *text;
 	int err = 0;
+
+	/* Who wrote a healthy trace stays; a word that one of the files contradicts does not. */
+	if (r->dir.metadata)
+		etw_metadata_facts(r->dir.metadata, &said);
+	if (strcmp(said.writer, r->dir.facts.writer))
+		snprintf(r->dir.facts.writer, sizeof(r->dir.facts.writer), "%s", etw_library_version());
+	text = etw_tracedir_metadata(&r->dir, r->dir.schema_len, &len);
 
 	if (!text)
 		return etw_error_errno(-ENOMEM, "%s/" FILE_METADATA, r->dir.dir);
