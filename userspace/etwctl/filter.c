@@ -250,9 +250,10 @@ int filter_report(struct etw_consumer *consumer, bool quiet_loss, struct filter_
 		for (unsigned int i = done->losses; i < losses; i++)
 			events += etw_consumer_loss(consumer, i)->events;
 		if (!json && events)
-			note("%s events were lost, in %u places", show_count(events), losses - done->losses);
+			note("%s events were lost, in %u place%s", show_count(events), losses - done->losses,
+			     losses - done->losses == 1 ? "" : "s");
 		else if (!json)
-			note("packets are missing in %u places", losses - done->losses);
+			note("packets are missing in %u place%s", losses - done->losses, losses - done->losses == 1 ? "" : "s");
 		for (unsigned int i = done->losses; i < losses; i++)
 			/* A flood of losses is summed above; its head is enough to see where. */
 			if (json || i - done->losses < 20)
