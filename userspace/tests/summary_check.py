@@ -88,6 +88,13 @@ def work_out(directory, end):
                     if bio[3] <= 0:
                         ios[bio[4], disks.get(bio[0]), bio[5]].append((t - bio[6], (bio[2] - bio[1]) * 512))
             waiting = [bio for bio in waiting if bio[3] > 0]
+        elif name == "block_bio_complete":
+            dev, end_of_bio = parts.get(f["dev"], f["dev"]), f["sector"] + f["nr_sector"]
+            for bio in waiting:
+                if bio[0] == dev and bio[2] == end_of_bio:
+                    ios[bio[4], disks.get(bio[0]), bio[5]].append((t - bio[6], (bio[2] - bio[1]) * 512))
+                    waiting.remove(bio)
+                    break
     # who runs last runs to the end
     last = {}
     for _, name, cpu, _, _, f in every:
