@@ -419,6 +419,8 @@ static int metadata_mend(struct repair *r)
 	/* Who wrote a healthy trace stays; a word that one of the files contradicts does not. */
 	if (r->dir.metadata)
 		etw_metadata_facts(r->dir.metadata, &said);
+	if (r->dir.metadata && strcmp(said.writer, r->dir.facts.writer))
+		tell(r, ~0U, FILE_FACTS, 0, 0, "it names another writer than the metadata: both were made again");
 	if (strcmp(said.writer, r->dir.facts.writer))
 		snprintf(r->dir.facts.writer, sizeof(r->dir.facts.writer), "%s", etw_library_version());
 	text = etw_tracedir_metadata(&r->dir, r->dir.schema_len, &len);

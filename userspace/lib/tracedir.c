@@ -214,14 +214,31 @@ char *etw_tracedir_metadata(const struct tracedir *t, size_t len, size_t *out_le
 	return text;
 }
 
+/* Once the trace is finished its digest tells; before, that a class is in the schema before it is in the metadata. */
 static void schema_check(struct tracedir *t, tracedir_report report, void *arg)
 {
 	char digest[DIGEST_TEXT_SIZE], *path;
 
-	if (!t->facts.finished || !t->facts.schema_digest[0])
-		return;
-	etw_digest(t->schema, t->schema_len, digest);
-	t->schema_changed = strcmp(digest, t->facts.schema_digest) != 0;
+	if (!t->facts_missing && t->facts.finished) {
+		etw_digest(t->schema, t->schema_len, digest);
+		t->schema_changed = strcmp(digest, t->facts.schema_digest) != 0;
+	} else if (t->metadata) {
+		const char *p = t->metadata, *what;
+		size_t at = 0, good = etw_tracedir_schema_good(t, &what);
+		unsigned int blocks = 0, entries = 0;
+
+		while ((p = strstr(p, "\nevent {\n"))) {
+			blocks++;
+			p++;
+		}
+		for (; at < good; entries++) {
+			__u32 size;
+
+			memcpy(&size, t->schema + at, sizeof(size));
+			at += size;
+		}
+		t->schema_changed = blocks > entries;
+	}
 	path = etw_path(t->dir, FILE_SCHEMA);
 	if (path && t->schema_changed)
 		report(arg, path, 0, 0, "the schema is not as it was written: what is read by it may be wrong");
@@ -341,8 +358,7 @@ int etw_tracedir_open(struct tracedir *t, const char *dir, tracedir_report repor
 		report(arg, path, 0, 0, "the metadata is missing: other tools cannot read this trace");
 	}
 	facts_read(t, report, arg);
-	if (path && !t->facts_missing)
-		schema_check(t, report, arg);
+	schema_check(t, report, arg);
 	if (path && t->metadata && !t->facts_missing)
 		metadata_check(t, path, report, arg);
 	err = streams_find(t, report, arg);

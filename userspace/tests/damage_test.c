@@ -351,6 +351,13 @@ static void test_killed(void)
 	read_all(bad, &r);
 	ok(r.events == 2 * PACKETS * RECORDS && r.damages == 1 && strstr(r.first, "not ended"), "killed: %s", r.first);
 	ok(repaired("killed", 2 * PACKETS * RECORDS, &r, true), "killed: repair closes it");
+	remove_tree(bad);
+	make(bad, false);
+	path = etw_path(bad, "schema");
+	if (truncate(path, 400))
+		abort();
+	free(path);
+	ok(refused("killed, schema cut"), "killed, schema cut: repair does not judge records by it");
 	path = etw_path(good, "kernel/chan_0");
 	if (etw_read_file(path, &bytes, &len))
 		exit(1);
