@@ -281,7 +281,7 @@ static void child_setup(void)
 	setsid();
 	setenv("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
 	setenv("HOME", "/root", 1);
-	setenv("LC_ALL", "C.UTF-8", 1);
+	setenv("LC_ALL", "C", 1);
 	if (chdir("/root"))
 		perror("/root");
 }
