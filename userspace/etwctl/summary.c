@@ -493,6 +493,11 @@ static struct summary *new_analysis(struct reader *rd, uint32_t **cpus)
 	}
 	s = summary_new(&sf, gaps, nr_gaps);
 	free(gaps);
+	for (unsigned int i = 0; i < etw_consumer_nr_traces(rd->r.consumer); i++) {
+		const struct etw_trace *t = etw_consumer_trace(rd->r.consumer, i);
+
+		summary_source_end(s, i, t->stop + t->offset);
+	}
 	return s;
 }
 

@@ -58,6 +58,16 @@ void summary_sched_from(struct summary *s, uint64_t time)
 		s->sched_from = time;
 }
 
+void summary_source_end(struct summary *s, uint32_t source, uint64_t time)
+{
+	if (source >= s->nr_sources) {
+		s->source_ends = sum_realloc(s->source_ends, source + 1, sizeof(*s->source_ends));
+		memset(&s->source_ends[s->nr_sources], 0, (source + 1 - s->nr_sources) * sizeof(*s->source_ends));
+		s->nr_sources = source + 1;
+	}
+	s->source_ends[source] = time;
+}
+
 void summary_cpu_end(struct summary *s, uint32_t cpu, uint64_t time)
 {
 	cpu_get(s, cpu)->end = time;
@@ -157,5 +167,6 @@ void summary_free(struct summary *s)
 	sum_task_free(s);
 	free(s->cpus);
 	free(s->gaps);
+	free(s->source_ends);
 	free(s);
 }

@@ -295,6 +295,9 @@ struct summary {
 	unsigned int nr_gaps, next_gap;
 	uint64_t gap_end;		/* end of the last gap that began: what was known before may be stale */
 	uint64_t sched_from;		/* scheduler events are recorded since then, 0 not yet */
+	uint64_t sched_to;		/* and until then, as far as it is known now; 0 to the end */
+	uint64_t *source_ends;
+	unsigned int nr_sources;
 	uint64_t first, last;		/* times of the first and last event */
 	uint64_t missed_switches;	/* places where a switch must have been missed */
 	uint64_t duplicates;		/* events that several traces recorded */
@@ -318,6 +321,9 @@ void summary_free(struct summary *s);
 
 /* From @time on every switch is recorded (else: from the first one seen). */
 void summary_sched_from(struct summary *s, uint64_t time);
+
+/* The trace called @source ends at @time: if it has scheduler events, who runs is known no longer than that. */
+void summary_source_end(struct summary *s, uint32_t source, uint64_t time);
 
 /* Nothing of @cpu is in the trace after @time, though the trace goes on (a stream was cut). */
 void summary_cpu_end(struct summary *s, uint32_t cpu, uint64_t time);

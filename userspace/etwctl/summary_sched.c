@@ -70,7 +70,7 @@ static void runs(struct summary *s, uint32_t cpu, int32_t tid, uint64_t time)
 {
 	struct sum_cpu *c = &s->cpus[cpu];
 
-	if (!s->sched_from || time < s->sched_from)
+	if (!s->sched_from || time < s->sched_from || (s->sched_to && time > s->sched_to))
 		return;
 	if (!c->seen) {
 		/* Nothing was switched here since the recording began, so whoever runs now has run since then. */
@@ -153,6 +153,8 @@ static void switch_event(struct summary *s, const struct sum_event *e)
 
 	if (!s->sched_from)
 		s->sched_from = e->time;
+	if (e->source < s->nr_sources && s->source_ends[e->source] > s->sched_to)
+		s->sched_to = s->source_ends[e->source];
 	runs(s, e->cpu, e->sw.prev_tid, e->time);
 	credit(s, e->cpu, e->time);
 	if (sum_in_window(s, e->time))
@@ -222,6 +224,8 @@ void sum_sched_finish(struct summary *s, uint64_t end)
 
 	if (!s->sched_from)
 		return;
+	if (s->sched_to && s->sched_to < end)
+		end = s->sched_to;
 	for (uint32_t cpu = 0; cpu < s->nr_cpus; cpu++) {
 		struct sum_cpu *c = &s->cpus[cpu];
 		uint64_t known = c->end && c->end < end ? c->end : end;

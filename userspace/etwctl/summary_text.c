@@ -253,8 +253,11 @@ static void show_run(const struct summary_report *r)
 		printf("  %-9s %9s %7s %7s %8s\n", "all", ns(all).s, percent(busy, all).s, percent(idle, all).s,
 		       percent(unknown, all).s);
 	if (s->missed_switches)
-		printf("  %s switches are missing although no loss was reported\n", show_count(s->missed_switches));
+		printf("  %s switches are missing%s\n", show_count(s->missed_switches),
+		       r->lost ? "" : " although no loss was reported");
 
+	/* CPUs are all known for the same time */
+	all = s->nr_cpus ? s->cpus[0].busy_ns + s->cpus[0].idle_ns + s->cpus[0].unknown_ns : 0;
 	printf("\n%67sWAKE-UP TO RUNNING\n", "");
 	printf("%7s %-15s %8s %6s %8s %9s %7s %8s %7s %7s %7s\n", "PID", "PROCESS", "CPU TIME", "CPU %", "SWITCHES", "PREEMPTED",
 	       "WAITED", "COUNT", "MEDIAN", "99 %", "MAX");
@@ -263,7 +266,7 @@ static void show_run(const struct summary_report *r)
 		const struct sum_hist *w = &p->run.wakeup;
 
 		printf("%7s %-15s %8s %6s %8" PRIu64 " %9" PRIu64 " %7s %8" PRIu64 " %7s %7s %7s\n", pid_of(p).s, name_of(p).s,
-		       ns(p->run.cpu_ns).s, percent(p->run.cpu_ns, r->to - r->from).s, p->run.switches, p->run.preempted,
+		       ns(p->run.cpu_ns).s, percent(p->run.cpu_ns, all).s, p->run.switches, p->run.preempted,
 		       ns(p->run.wait_ns).s, w->count, quantile(w, 500).s, quantile(w, 990).s, quantile(w, 1000).s);
 	}
 	more(r, r->nr_runs, "processes");

@@ -457,6 +457,22 @@ static void test_two_traces(void)
 	EQ(proc_of(10)->run.cpu_ns, 100);
 	EQ(s->kind_count[SUM_BIO_QUEUE], 1);
 	end("two traces of one machine: the same event counts once");
+
+	/* One with switches ends before one without. */
+	begin(NULL, NULL, 0);
+	summary_source_end(s, 0, 300);
+	summary_source_end(s, 1, 1000);
+	sw(100, 0, 0, 0, 10);
+	source = 1;
+	wake(SUM_FREE, 200, 0, 10, 77);
+	wake(SUM_FREE, 500, 0, 11, 78);
+	wake(SUM_FREE, 700, 0, 10, 79);
+	summary_finish(s, 1000);
+	EQ(proc_of(10)->run.cpu_ns, 200);
+	EQ(proc_of(11)->run.cpu_ns, 0);
+	EQ(s->missed_switches, 0);
+	EQ(s->cpus[0].busy_ns + s->cpus[0].unknown_ns, 200);
+	end("two traces: who runs is known while switches are recorded");
 }
 
 /* ---------------------------------------------------------------- disks */
