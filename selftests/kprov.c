@@ -329,7 +329,7 @@ static void event_line(const struct event *e, char *to, size_t room)
 		snprintf(to, room, "comm=%s pid=%d child_comm=%s child_pid=%d", event_text(e, "parent_comm"),
 			 (int)num(e, "parent_tid"), event_text(e, "child_comm"), (int)num(e, "child_tid"));
 	else if (event_is(e, "sched_process_exec"))
-		snprintf(to, room, "filename=%s pid=%d old_pid=%d", event_text(e, "filename"), (int)num(e, "tid"),
+		snprintf(to, room, "filename=%s pid=%d old_pid=%d", (const char *)e->payload, (int)num(e, "tid"),
 			 (int)num(e, "old_tid"));
 	else if (event_is(e, "sched_process_exit") || event_is(e, "sched_process_free"))
 		snprintf(to, room, "comm=%s pid=%d prio=%d", event_text(e, "comm"), (int)num(e, "tid"), (int)num(e, "prio") + 100);
@@ -676,25 +676,47 @@ static void *thread(void *arg)
 	return NULL;
 }
 
+static void *exec_self(void *path)
+{
+	execl(path, "kprov", "-h", NULL);
+	_exit(1);
+}
+
+/* A child becomes this program once more, named by @path; by its first thread or by another. */
+static void work_exec(const char *path, bool by_thread)
+{
+	pid_t pid = fork();
+	pthread_t t;
+
+	if (!pid) {
+		int null = open("/dev/null", O_WRONLY);
+
+		dup2(null, 1);
+		dup2(null, 2);
+		if (!by_thread)
+			exec_self((void *)path);
+		if (!pthread_create(&t, NULL, exec_self, (void *)path))
+			pthread_join(t, NULL);
+		_exit(1);
+	}
+	waitpid(pid, NULL, 0);
+}
+
 static void process_work(void)
 {
-	char path[64];
+	char path[3000] = "/proc/self";
 	pthread_t t;
 	pid_t pid;
 
 	work_fork(20);
 	if (!pthread_create(&t, NULL, thread, NULL))
 		pthread_join(t, NULL);
-	pid = fork();
-	if (!pid) {
-		int null = open("/dev/null", O_WRONLY);
-
-		dup2(null, 1);
-		dup2(null, 2);
-		execl("/proc/self/exe", "kprov", "-h", NULL);
-		_exit(1);
-	}
-	waitpid(pid, NULL, 0);
+	work_exec("/proc/self/exe", false);
+	work_exec("/proc/self/exe", true);
+	while (strlen(path) < sizeof(path) - 20)
+		strcat(path, "/../self");
+	strcat(path, "/exe");
+	work_exec(path, false);
 	pid = vfork();
 	if (!pid)
 		_exit(7);
@@ -1267,11 +1289,14 @@ static bool process_is(pid_t pid, char letter, unsigned int threads)
 TEST_F(kprov, rundown_has_every_thread)
 {
 	struct states before = { }, after = { }, got;
-	pid_t two = spawn(two_threads, NULL), zombie, stopped = spawn(naps, NULL), spin = spawn(spinner, NULL);
+	pid_t two = spawn(two_threads, NULL), zombie, inner, stopped = spawn(naps, NULL), spin = spawn(spinner, NULL);
 	unsigned int compared = 0, kernel = 0;
 	struct state *s, *p;
 	size_t i;
 
+	inner = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
+	if (!inner)
+		naps(NULL);
 	zombie = fork();
 	if (!zombie)
 		_exit(0);
@@ -1308,11 +1333,18 @@ TEST_F(kprov, rundown_has_every_thread)
 		EXPECT_LT(s->cpu, MAX_CPUS);
 		EXPECT_EQ(s->tid, s->context_tid);
 		EXPECT_EQ(s->pid, s->context_pid);
+		if (p->tid == inner)
+			continue;
 		EXPECT_EQ(ns_inum(1), s->ns);
 		EXPECT_EQ(s->tid, s->vtid);
 	}
 	EXPECT_LE(10, compared);
 	EXPECT_LE(5, kernel);
+
+	s = state_of(&got, inner);
+	ASSERT_NE(NULL, s);
+	EXPECT_EQ(1, s->vtid);
+	EXPECT_EQ(ns_inum(inner), s->ns);
 
 	s = state_of(&got, zombie);
 	ASSERT_NE(NULL, s);
@@ -1341,6 +1373,7 @@ TEST_F(kprov, rundown_has_every_thread)
 	EXPECT_STREQ("kprov-thread", got.states[i].name);
 
 	reap(two);
+	reap(inner);
 	reap(stopped);
 	reap(spin);
 	waitpid(zombie, NULL, 0);
@@ -1368,6 +1401,46 @@ TEST_F(kprov, rundown_of_many_threads_in_one_piece)
 		EXPECT_EQ(1, s->times);
 		reap(pids[i]);
 	}
+	free(got.states);
+}
+
+static void forks(void *arg)
+{
+	for (;;)
+		work_fork(10);
+}
+
+/* Who is there all the time is in each rundown once, whatever comes and goes meanwhile. */
+TEST_F(kprov, rundown_while_threads_come_and_go)
+{
+	struct etw_enable enable = enable_make("process");
+	char none[ETW_NAME_SIZE] = "none";
+	struct etw_provider_ref ref = { .size = sizeof(ref), .name = "process" };
+	struct states got = { };
+	pid_t pids[3];
+	unsigned int i;
+
+	enable.event_mode = ETW_EVENTS_IN;
+	enable.events = (uintptr_t)none;
+	enable.nr_events = 1;
+	for (i = 0; i < ARRAY_LEN(pids); i++)
+		pids[i] = spawn(forks, NULL);
+	ASSERT_EQ(0, reader_open(&self->reader, self->session, state_event, &got));
+	ASSERT_EQ(1, call(self->session, ETW_IOC_SESSION_ENABLE, &enable));
+	for (i = 1; i < 30; i++) {
+		ASSERT_EQ(0, call(self->session, ETW_IOC_SESSION_CAPTURE_STATE, &ref));
+		session_flush(self->session);
+		ASSERT_DRAINED(&self->reader);
+	}
+	EXPECT_EQ(30, got.starts);
+	EXPECT_EQ(30, got.ends);
+	EXPECT_EQ(30, state_of(&got, getpid())->times);
+	EXPECT_EQ(30, state_of(&got, 1)->times);
+	for (i = 0; i < ARRAY_LEN(pids); i++) {
+		ASSERT_NE(NULL, state_of(&got, pids[i]));
+		reap(pids[i]);
+	}
+	reader_close(&self->reader);
 	free(got.states);
 }
 
