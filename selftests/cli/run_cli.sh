@@ -7,7 +7,7 @@
 #
 # A case is a block of lines, a word and its text; blocks are divided by blank lines, # begins a comment line:
 #   NAME         what it is called
-#   WHERE        guest (with the module, default), host (needs no module; runs in the guest too)
+#   WHERE        guest (with the module, the default) or host (needs no module)
 #   RUN          one line of a shell script that runs in an empty directory; all RUN lines together are the script
 #   EXPECT       an extended regular expression that a line of its output (both streams) must match
 #   EXPECT_NOT   one that no line may match
@@ -44,7 +44,7 @@ run_case()
 {
 	[ -n "$name" ] || return 0
 	printf '%s\n' "$name" | grep -Eq -- "$only" || return 0
-	[ "$where" = guest ] || [ "$place" = host ] || return 0
+	[ "$where" = "$place" ] || return 0
 	number=$((number + 1))
 	dir=$top/$number
 	mkdir "$dir" "$dir/run" "$dir/cwd" || exit 1
