@@ -29,6 +29,7 @@ struct etw_writer {
 	__u64 *targets;			/* by index in relays.list: packets below this number */
 	unsigned int nr_targets;
 	int error;			/* of a step; nothing is written after it */
+	__u64 unwritten;
 	bool finished;
 };
 
@@ -327,6 +328,7 @@ int etw_writer_finish(struct etw_writer *w)
 			cpus[nr].cpu = cpu.cpu;
 			cpus[nr].next_seq = cpu.next_seq;
 			cpus[nr].lost = cpu.lost_total;
+			w->unwritten += is_snapshot(w) ? 0 : cpu.unread;
 			cpus[nr++].unread = is_snapshot(w) ? 0 : cpu.unread;
 		}
 		cpu.cpu++;
@@ -353,6 +355,7 @@ void etw_writer_stats(const struct etw_writer *writer, struct etw_writer_stats *
 	etw_output_stats(writer->output, stats);
 	stats->start = writer->query.start_time;
 	stats->now = writer->query.now;
+	stats->unwritten = writer->unwritten;
 }
 
 void etw_writer_free(struct etw_writer *writer)

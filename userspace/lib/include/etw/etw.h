@@ -442,6 +442,7 @@ struct etw_writer_stats {
 	__u64 dropped_bytes;
 	__u64 start;			/* session clock */
 	__u64 now;
+	__u64 unwritten;		/* after finish: events that an error (disk full) kept in the relays; counted in lost */
 };
 
 /**
