@@ -211,6 +211,7 @@ static int read_events(struct reader *rd)
 {
 	const struct etw_event *ev;
 	struct sum_event e = { 0 };
+	bool ended = false;
 	int ret;
 
 	while ((ret = etw_consumer_next(rd->r.consumer, &ev, -1)) > 0) {
@@ -220,14 +221,18 @@ static int read_events(struct reader *rd)
 		if (rd->filtering) {
 			tasks_event(rd->tasks, ev);
 			pass = filter_event(&rd->filter, rd->tasks, ev);
-			if (pass == FILTER_END)
+			/* One more switch shows who ran up to the end. */
+			if (pass == FILTER_END && !rd->r.s->sched_from)
 				return STATUS_OK;
+			ended |= pass == FILTER_END;
 		}
 		if (p->lost)
 			note_cause(&rd->r, p, ev);
 		if (p->wanted || p->identity) {
 			convert(p, ev, &e);
 			summary_event(rd->r.s, &e);
+			if (ended && e.kind == SUM_SWITCH)
+				return STATUS_OK;
 		}
 		if (pass == FILTER_YES) {
 			p->count.count++;
@@ -493,11 +498,6 @@ static struct summary *new_analysis(struct reader *rd, uint32_t **cpus)
 	}
 	s = summary_new(&sf, gaps, nr_gaps);
 	free(gaps);
-	for (unsigned int i = 0; i < etw_consumer_nr_traces(rd->r.consumer); i++) {
-		const struct etw_trace *t = etw_consumer_trace(rd->r.consumer, i);
-
-		summary_source_end(s, i, t->stop + t->offset);
-	}
 	return s;
 }
 

@@ -155,6 +155,8 @@ static void add_run(json_t *top, const struct summary_report *r)
 	json_t *run = object_in(top, "run"), *list, *o;
 
 	flag(run, "recorded", r->s->sched_from);
+	json_u64(run, "begin_ns", r->s->sched_from);
+	json_u64(run, "end_ns", r->s->last_switch);
 	json_u64(run, "missed_switches", r->s->missed_switches);
 	list = array_in(run, "cpus");
 	for (uint32_t cpu = 0; cpu < r->s->nr_cpus; cpu++) {

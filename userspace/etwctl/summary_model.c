@@ -46,7 +46,7 @@ static struct sum_cpu *cpu_get(struct summary *s, uint32_t cpu)
 		s->cpus = sum_realloc(s->cpus, cpu + 1, sizeof(*s->cpus));
 		memset(&s->cpus[s->nr_cpus], 0, (cpu + 1 - s->nr_cpus) * sizeof(*s->cpus));
 		for (uint32_t c = s->nr_cpus; c <= cpu; c++)
-			s->cpus[c].cur = SUM_NOBODY;
+			s->cpus[c].cur = s->cpus[c].other = SUM_NOBODY;
 		s->nr_cpus = cpu + 1;
 	}
 	return &s->cpus[cpu];
@@ -56,16 +56,6 @@ void summary_sched_from(struct summary *s, uint64_t time)
 {
 	if (!s->sched_from || time < s->sched_from)
 		s->sched_from = time;
-}
-
-void summary_source_end(struct summary *s, uint32_t source, uint64_t time)
-{
-	if (source >= s->nr_sources) {
-		s->source_ends = sum_realloc(s->source_ends, source + 1, sizeof(*s->source_ends));
-		memset(&s->source_ends[s->nr_sources], 0, (source + 1 - s->nr_sources) * sizeof(*s->source_ends));
-		s->nr_sources = source + 1;
-	}
-	s->source_ends[source] = time;
 }
 
 void summary_cpu_end(struct summary *s, uint32_t cpu, uint64_t time)
@@ -167,6 +157,5 @@ void summary_free(struct summary *s)
 	sum_task_free(s);
 	free(s->cpus);
 	free(s->gaps);
-	free(s->source_ends);
 	free(s);
 }

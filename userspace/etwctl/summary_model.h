@@ -175,10 +175,13 @@ struct sum_thread {
 struct sum_cpu {
 	bool seen;
 	bool lossy;			/* events of it were lost */
+	bool lost;			/* ... since the last event that agrees with cur */
 	int32_t cur;			/* tid or SUM_NOBODY */
 	uint64_t since;			/* cur runs since then, or nobody is known since then */
 	uint64_t last;			/* last event that agrees with cur */
 	uint64_t end;			/* nothing is known after this, 0 = end of trace */
+	int32_t other;			/* who runs according to an event that disagrees, SUM_NOBODY none did */
+	uint64_t other_first, other_last;
 	uint64_t busy_ns, idle_ns, unknown_ns, switches;
 	struct sum_seen {		/* events of this very time, to know the same event in another trace */
 		enum sum_kind kind;
@@ -295,9 +298,7 @@ struct summary {
 	unsigned int nr_gaps, next_gap;
 	uint64_t gap_end;		/* end of the last gap that began: what was known before may be stale */
 	uint64_t sched_from;		/* scheduler events are recorded since then, 0 not yet */
-	uint64_t sched_to;		/* and until then, as far as it is known now; 0 to the end */
-	uint64_t *source_ends;
-	unsigned int nr_sources;
+	uint64_t last_switch;		/* and at least until then: the last one seen on any CPU */
 	uint64_t first, last;		/* times of the first and last event */
 	uint64_t missed_switches;	/* places where a switch must have been missed */
 	uint64_t duplicates;		/* events that several traces recorded */
@@ -321,9 +322,6 @@ void summary_free(struct summary *s);
 
 /* From @time on every switch is recorded (else: from the first one seen). */
 void summary_sched_from(struct summary *s, uint64_t time);
-
-/* The trace called @source ends at @time: if it has scheduler events, who runs is known no longer than that. */
-void summary_source_end(struct summary *s, uint32_t source, uint64_t time);
 
 /* Nothing of @cpu is in the trace after @time, though the trace goes on (a stream was cut). */
 void summary_cpu_end(struct summary *s, uint32_t cpu, uint64_t time);

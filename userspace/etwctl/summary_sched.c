@@ -4,7 +4,11 @@
  *
  * For each CPU one knows who runs since when. A switch tells it; so does every other event, which names the running thread.
  * Where the two disagree a switch was missed: the time since the last event that agreed belongs to nobody ("unknown"). The
- * first switch of a CPU tells who ran before it, back to the moment from which switches are recorded.
+ * first switch of a CPU tells who ran before it.
+ *
+ * When the recording of switches began and ended is not in the trace: hooks of different events come and go at different
+ * times. It is certain between the first and the last switch seen on any CPU, and only that time is looked at. So an
+ * event that disagrees counts only when a later switch has shown that switches were still being recorded.
  */
 #include "summary_model.h"
 
@@ -65,35 +69,62 @@ static void thread_state(struct sum_thread *t, enum sum_state state, bool woken,
 	t->early = 0;
 }
 
+/* Nothing is known of @cpu since the last event that agreed with who ran there. */
+static void forget(struct summary *s, uint32_t cpu)
+{
+	struct sum_cpu *c = &s->cpus[cpu];
+
+	if (c->cur == SUM_NOBODY)
+		return;
+	credit(s, cpu, c->last < s->last_switch ? c->last : s->last_switch);
+	if (c->cur) {
+		struct sum_thread *t = sum_thread_find(s, c->cur);
+
+		if (t)
+			thread_state(t, SUM_UNKNOWN, false, c->last);
+	}
+	c->cur = SUM_NOBODY;
+}
+
+/* An event has disagreed (or was the first to tell), and a switch came after it: one was missed before. */
+static void settle(struct summary *s, uint32_t cpu)
+{
+	struct sum_cpu *c = &s->cpus[cpu];
+
+	if (c->other == SUM_NOBODY || c->other_first > s->last_switch)
+		return;
+	s->missed_switches += c->cur != SUM_NOBODY && !c->lost;
+	c->lost = false;
+	forget(s, cpu);
+	credit(s, cpu, c->other_first);
+	c->cur = c->other;
+	c->last = c->other_last;
+	c->other = SUM_NOBODY;
+}
+
 /* An event on @cpu says that @tid runs there now. */
 static void runs(struct summary *s, uint32_t cpu, int32_t tid, uint64_t time)
 {
 	struct sum_cpu *c = &s->cpus[cpu];
 
-	if (!s->sched_from || time < s->sched_from || (s->sched_to && time > s->sched_to))
+	if (!s->sched_from || time < s->sched_from)
 		return;
+	settle(s, cpu);
 	if (!c->seen) {
 		/* Nothing was switched here since the recording began, so whoever runs now has run since then. */
 		c->seen = true;
 		c->since = s->sched_from;
-		c->cur = SUM_NOBODY;
-		if (c->lossy)
-			credit(s, cpu, time);
-		c->cur = tid;
-	} else if (c->cur != tid) {
-		if (c->cur != SUM_NOBODY) {
-			struct sum_thread *t = c->cur ? sum_thread_find(s, c->cur) : NULL;
-
-			s->missed_switches++;
-			credit(s, cpu, c->last);
-			if (t)
-				thread_state(t, SUM_UNKNOWN, false, time);
-			c->cur = SUM_NOBODY;
-		}
-		credit(s, cpu, time);
-		c->cur = tid;
+		if (!c->lossy)
+			c->cur = tid;
 	}
-	c->last = time;
+	if (c->other == tid) {
+		c->other_last = time;
+	} else if (c->other == SUM_NOBODY && c->cur == tid && !c->lost) {
+		c->last = time;
+	} else if (c->other == SUM_NOBODY) {
+		c->other = tid;
+		c->other_first = c->other_last = time;
+	}
 }
 
 /* Events of a CPU were lost: who runs there is not known from its last event on, and a wake-up may have been missed. */
@@ -104,16 +135,9 @@ void sum_sched_gap(struct summary *s, const struct sum_gap *gap)
 	c->lossy = true;
 	if (gap->to > s->gap_end)
 		s->gap_end = gap->to;
-	if (!s->sched_from || !c->seen)
-		return;
-	if (c->cur != SUM_NOBODY) {
-		struct sum_thread *t = c->cur ? sum_thread_find(s, c->cur) : NULL;
-
-		credit(s, gap->cpu, c->last);
-		if (t)
-			thread_state(t, SUM_UNKNOWN, false, c->last);
-		c->cur = SUM_NOBODY;
-	}
+	settle(s, gap->cpu);
+	c->other = SUM_NOBODY;
+	c->lost = c->seen;
 }
 
 static void leaves(struct summary *s, const struct sum_event *e)
@@ -153,9 +177,10 @@ static void switch_event(struct summary *s, const struct sum_event *e)
 
 	if (!s->sched_from)
 		s->sched_from = e->time;
-	if (e->source < s->nr_sources && s->source_ends[e->source] > s->sched_to)
-		s->sched_to = s->source_ends[e->source];
+	s->last_switch = e->time;
+	settle(s, e->cpu);
 	runs(s, e->cpu, e->sw.prev_tid, e->time);
+	settle(s, e->cpu);
 	credit(s, e->cpu, e->time);
 	if (sum_in_window(s, e->time))
 		c->switches++;
@@ -217,19 +242,22 @@ void sum_sched_event(struct summary *s, const struct sum_event *e)
 	}
 }
 
-/* Who runs last runs to the end; who is runnable has waited until then. */
+/* Who runs last runs to the end, which is the last switch of all; who is runnable has waited until then. */
 void sum_sched_finish(struct summary *s, uint64_t end)
 {
 	struct sum_thread *t, *tmp;
 
 	if (!s->sched_from)
 		return;
-	if (s->sched_to && s->sched_to < end)
-		end = s->sched_to;
+	if (s->last_switch < end)
+		end = s->last_switch;
 	for (uint32_t cpu = 0; cpu < s->nr_cpus; cpu++) {
 		struct sum_cpu *c = &s->cpus[cpu];
 		uint64_t known = c->end && c->end < end ? c->end : end;
 
+		settle(s, cpu);
+		if (c->lost)
+			forget(s, cpu);
 		if (!c->seen) {
 			c->cur = SUM_NOBODY;
 			c->since = s->sched_from;

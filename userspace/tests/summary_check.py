@@ -27,7 +27,7 @@ def events(directory):
         yield int(m[1]) * 10**9 + int(m[2]), m[3], int(m[4]), int(m[5]), int(m[6]), fields
 
 
-def work_out(directory, end):
+def work_out(directory):
     """Per process: CPU time, switches, wake-ups; I/Os by process and operation; faults. Two passes: first who is who."""
     life = collections.Counter()        # how often a tid was forked: (tid, n) is one thread
     pid_of = {}
@@ -95,11 +95,11 @@ def work_out(directory, end):
                     ios[bio[4], disks.get(bio[0]), bio[5]].append((t - bio[6], (bio[2] - bio[1]) * 512))
                     waiting.remove(bio)
                     break
-    # who runs last runs to the end
-    last = {}
-    for _, name, cpu, _, _, f in every:
+    # who runs last runs to the last switch of all
+    last, end = {}, first
+    for t, name, cpu, _, _, f in every:
         if name == "sched_switch":
-            last[cpu] = f["next_tid"]
+            last[cpu], end = f["next_tid"], t
     for cpu, tid in last.items():
         cpu_ns[who(tid)] += end - running[cpu]
     return cpu_ns, switches, wakes, ios, faults
@@ -112,7 +112,7 @@ def near(a, b):
 def compare(etwctl, directory, report):
     run = subprocess.run([etwctl, "summary", "--json", directory], check=True, stdout=subprocess.PIPE, universal_newlines=True)
     s = json.loads(run.stdout)
-    cpu_ns, switches, wakes, ios, faults = work_out(directory, s["end_ns"])
+    cpu_ns, switches, wakes, ios, faults = work_out(directory)
 
     def check(what, mine, theirs, same=lambda a, b: a == b):
         wrong = [(k, mine.get(k, 0), theirs.get(k, 0)) for k in sorted(set(mine) | set(theirs), key=str)
