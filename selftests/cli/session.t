@@ -400,6 +400,49 @@ RETURN_CODE 1
 
 NAME no_permission
 RUN cp "$(command -v etwctl)" /tmp/etwctl-nobody
-RUN setuidgid nobody /tmp/etwctl-nobody status || su -s /bin/sh nobody -c '/tmp/etwctl-nobody status'; rc=$?; rm /tmp/etwctl-nobody; exit $rc
+RUN su -s /bin/sh nobody -c '/tmp/etwctl-nobody status; echo "status $?"; /tmp/etwctl-nobody list sessions --json'; rc=$?; rm /tmp/etwctl-nobody; exit $rc
 EXPECT CAP_PERFMON
+EXPECT ^status 4$
+EXPECT ^\{"error":".*CAP_PERFMON.*","verb":"list","status":4\}$
 RETURN_CODE 4
+
+NAME other_device_in_its_place
+RUN mount --bind /dev/null /dev/etw || exit 99
+RUN etwctl status; rc=$?; etwctl version; umount /dev/etw; exit $rc
+EXPECT /dev/etw does not answer as the etw module does
+EXPECT ^etwctl [0-9.]+, ABI 1
+RETURN_CODE 3
+
+NAME device_missing
+RUN mv /dev/etw /dev/etw-away
+RUN etwctl record -o trace true; rc=$?; mv /dev/etw-away /dev/etw; exit $rc
+EXPECT insmod|modprobe|load
+RETURN_CODE 3
+
+NAME terminal_shows_progress
+RUN /selftests/pty etwctl record -d 2 -o trace | tr '\r' '\n'
+EXPECT ^[0-9.]+ s, [0-9,]+ events, [0-9.]+ [KM]?i?B?(bytes)?, 0 lost
+EXPECT [0-9,]+ events, .*, 0 lost, in trace \(the time is over\)
+
+NAME terminal_ctrl_c_ends_the_recording
+RUN /selftests/pty -c 2000 etwctl record -o trace | tr '\r' '\n'
+EXPECT Ctrl-C ends it
+EXPECT [0-9,]+ events, .*, in trace \(a signal asked for the end\)
+
+NAME terminal_ctrl_c_reaches_the_command_once
+RUN /selftests/pty -c 3000 etwctl record --exit-status -o trace sh -c 'trap "echo caught; exit 9" INT; while :; do sleep 0.1; done' >out; echo "status $?"
+RUN grep -c caught out; cat out
+EXPECT ^status 9$
+EXPECT ^1$
+EXPECT a signal asked for the end
+
+NAME circular_too_small
+RUN etwctl record --circular --max-size 4K -o trace true
+EXPECT at least four sub-buffers for each CPU
+RETURN_CODE 1
+
+NAME kernel_addresses
+RUN etwctl record -q -p fault:info:kernel -o without ls >/dev/null; etwctl record -q --kernel-addresses -p fault:info:kernel -o with ls >/dev/null
+RUN etwctl dump --event page_fault_kernel without | grep -c ' ip=0x0 '; etwctl dump --event page_fault_kernel with | grep -c ' ip=0xffff'
+EXPECT ^[1-9][0-9]*$
+EXPECT_NOT ^0$

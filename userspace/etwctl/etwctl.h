@@ -67,7 +67,7 @@ enum {
 	OPT_PRIVATE		/* a verb's own options count from here */
 };
 extern const struct opt opts_json[];	/* --json */
-extern const struct opt opts_session[], opts_file[], opts_record[], opts_start[];	/* record.c */
+extern const struct opt opts_session[], opts_file[], opts_record[], opts_start[];	/* record.c, settings.c, start.c */
 extern const struct opt opts_update[], opts_flush[], opts_snapshot[];	/* control.c */
 extern const struct opt opts_list[], opts_watch[], opts_summary[];
 
