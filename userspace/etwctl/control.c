@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The verbs that change a live session: stop, enable, disable, update, flush, capture-state, snapshot. They must not know how a
- * session was started.
+ * The verbs that change a live session: stop, enable, disable, update, flush, capture-state, snapshot. They must not
+ * know how a session was started.
  */
 #include "dev.h"
 #include "etwctl.h"
@@ -36,13 +36,15 @@ const struct opt opts_flush[] = {
 
 const struct opt opts_snapshot[] = {
 	{ "output", 'o', "DIR", "write the snapshot into DIR, which must not exist or be empty", "@dir" },
-	{ "no-capture-state", OPT_NO_CAPTURE, NULL, "without asking the providers for their state (names of what is there) first", NULL },
+	{ "no-capture-state", OPT_NO_CAPTURE, NULL,
+	  "without asking the providers for their state (names of what is there) first", NULL },
 	{ "quiet", 'q', NULL, "print errors only", NULL },
 	{}
 };
 
 /* For verbs whose first operand is a session, and that need at least @more operands behind it. */
-static int open_named(int argc, char **argv, int more, const char *what, struct etw_control **control, struct etw_session **session)
+static int open_named(int argc, char **argv, int more, const char *what, struct etw_control **control,
+		      struct etw_session **session)
 {
 	int status;
 
@@ -110,13 +112,13 @@ static int say_stopped(const char *name, const struct state *s, const struct etw
 		return status;
 	}
 	if (lost)
-		note("LOST %s events; larger or more sub-buffers (--subbuf-size, --subbufs) or fewer events help", show_count(lost));
+		note("LOST %s events", show_count(lost));
 	if (s && s->life == STATE_ENDED)
-		note("%s: %s events, %s, %s lost, in %s (%s)", name, show_count(s->events), show_bytes(s->bytes), show_count(lost), s->dir,
-		     s->reason);
+		note("%s: %s events, %s, %s lost, in %s (%s)", name, show_count(s->events), show_bytes(s->bytes),
+		     show_count(lost), s->dir, s->reason);
 	else if (s)
-		note("%s: its writer (process %d) died and the session with it; %s holds what was written: etwctl repair %s", name, s->pid, s->dir,
-		     s->dir);
+		note("%s: its writer (process %d) died and the session with it; %s holds what was written: etwctl repair %s",
+		     name, s->pid, s->dir, s->dir);
 	else if (q)
 		note("%s: stopped; %s events written, %s lost%s", name, show_count(q->written), show_count(lost),
 		     q->unread ? "; what was not read is gone with it" : "");
@@ -225,7 +227,8 @@ int cmd_disable(int argc, char **argv)
 
 	while (opt_next(argc, argv) != -1)
 		return STATUS_USAGE;
-	status = open_named(argc, argv, 1, "which provider? etwctl status shows those of a session", &control, &session);
+	status =
+		open_named(argc, argv, 1, "which provider? etwctl status shows those of a session", &control, &session);
 	if (status)
 		return status;
 	for (int i = optind + 1; !err && i < argc; i++) {
@@ -240,8 +243,10 @@ int cmd_disable(int argc, char **argv)
 		while (etw_session_next_provider(session, &p) == 1)
 			there |= !strcasecmp((const char *)p.name, name);
 		if (!there && !*info.name) {
-			status = fail(STATUS_FAILED, "'%s' is not a provider, and not enabled in %s; etwctl status %s shows those that are", argv[i],
-				      argv[optind], argv[optind]);
+			status = fail(
+				STATUS_FAILED,
+				"'%s' is not a provider, and not enabled in %s; etwctl status %s shows those that are",
+				argv[i], argv[optind], argv[optind]);
 			break;
 		}
 		err = etw_session_disable(session, name);
@@ -385,7 +390,8 @@ int cmd_snapshot(int argc, char **argv)
 		} else {
 			if (stats.lost)
 				note("LOST %s events", show_count(stats.lost));
-			note("%s events, %s, in %s; %s goes on", show_count(stats.events), show_bytes(stats.bytes), dir, argv[optind]);
+			note("%s events, %s, in %s; %s goes on", show_count(stats.events), show_bytes(stats.bytes), dir,
+			     argv[optind]);
 		}
 	}
 	etw_writer_free(writer);

@@ -48,6 +48,6 @@ int open_session(struct etw_control *control, const char *name, struct etw_sessi
 		len += snprintf(names + len, sizeof(names) - len, " %s", (const char *)q.name);
 	if (len >= sizeof(names))
 		strcpy(names + sizeof(names) - 5, " ...");
-	return fail(STATUS_FAILED, "there is no session '%s'; %s%s", name, *names ? "there are:" : "there is none now, start one with etwctl start",
-		    names);
+	return fail(STATUS_FAILED, "there is no session '%s'; %s%s", name,
+		    *names ? "there are:" : "there is none now, start one with etwctl start", names);
 }

@@ -24,8 +24,9 @@ enum status {
 
 /*
  * One option of a verb. @key is what opt_next() returns for it: a letter (then it is also the short option) or a value
- * from 256 on. @arg is the name of its argument in the help, NULL for none. @words, for the completion, is either a list
- * of words divided by blanks or one of "@dir", "@file", "@session", "@provider", "@event", "@profile"; NULL: nothing.
+ * from 256 on. @arg is the name of its argument in the help, NULL for none. @words, for the completion, is either a
+ * list of words divided by blanks or one of "@dir", "@file", "@session", "@provider", "@event", "@profile"; NULL:
+ * nothing.
  */
 struct opt {
 	const char *name;
@@ -67,13 +68,14 @@ enum {
 	OPT_PRIVATE		/* a verb's own options count from here */
 };
 extern const struct opt opts_json[];	/* --json */
-extern const struct opt opts_session[], opts_file[], opts_record[], opts_start[];	/* record.c, settings.c, start.c */
+extern const struct opt opts_session[], opts_file[], opts_record[], opts_start[]; /* record.c, settings.c, start.c */
 extern const struct opt opts_update[], opts_flush[], opts_snapshot[];	/* control.c */
 extern const struct opt opts_list[], opts_watch[], opts_summary[];
 
 /*
- * The running verb's next option: its key with the argument in @optarg, -1 when only operands are left, from argv[optind].
- * A wrong option has been reported when it returns '?': return STATUS_USAGE. --json is handled here (sets @json).
+ * The running verb's next option: its key with the argument in @optarg, -1 when only operands are left, from
+ * argv[optind]. A wrong option has been reported when it returns '?': return STATUS_USAGE. --json is handled here (sets
+ * @json).
  */
 int opt_next(int argc, char **argv);
 
@@ -94,14 +96,14 @@ int worse(int a, int b);
 
 /*
  * Text to numbers. Each returns 0, or reports the misuse, naming @what, and returns STATUS_USAGE.
- * parse_size() takes K, M, G (1024 each) at the end; parse_ms() takes a number of ms, or one with "ms" or "s", or "never" if @never
- * is not 0, which is then the result.
+ * parse_size() takes K, M, G (1024 each) at the end; parse_ms() takes a number of ms, or one with "ms" or "s", or
+ * "never" if @never is not 0, which is then the result.
  */
 int parse_u64(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *value);
 int parse_size(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *value);
 int parse_ms(const char *what, const char *text, uint32_t max, uint32_t never, uint32_t *value);
 
-/* Splits @text at commas into a NULL-ended array to be freed with list_free(); NULL if it has an empty part (reported). */
+/* Splits @text at commas into a NULL-ended array, for list_free(); NULL if it has an empty part (reported). */
 char **list_split(const char *what, const char *text);
 void list_free(char **list);
 size_t list_len(char *const *list);
@@ -114,8 +116,8 @@ const char *show_bytes(uint64_t bytes);
 const char *show_count(uint64_t n);
 
 /*
- * A string that came from a trace or the kernel, fit to print: text_utf8() gives valid UTF-8 (other bytes become U+FFFD),
- * text_safe() also writes control characters as \xNN. @buf holds at least 4 * @len + 1 bytes; both return it.
+ * A string that came from a trace or the kernel, fit to print: text_utf8() gives valid UTF-8 (other bytes become
+ * U+FFFD), text_safe() also writes control characters as \xNN. @buf holds at least 4 * @len + 1 bytes; both return it.
  */
 char *text_utf8(char *buf, const char *text, size_t len);
 char *text_safe(char *buf, const char *text, size_t len);

@@ -16,11 +16,13 @@
 #define MAX_CPU 65535
 
 const struct opt opts_filter[] = {
-	{ "event", OPT_EVENT, "LIST|!LIST", "only events that match a pattern of the list, or all but those", "@event" },
+	{ "event", OPT_EVENT, "LIST|!LIST", "only events that match a pattern of the list, or all but those",
+	  "@event" },
 	{ "pid", OPT_PID, "LIST", "only events of these threads or processes, or about them", NULL },
 	{ "comm", OPT_COMM, "LIST", "only events of threads whose name matches a pattern of the list", NULL },
 	{ "cpu", OPT_CPU, "LIST", "only events of these CPUs, as 0,2-3", NULL },
-	{ "from", OPT_FROM, "TIME", "not before TIME: +SECONDS from the start, HH:MM:SS[.frac], @EPOCH, or SECONDS of the clock", NULL },
+	{ "from", OPT_FROM, "TIME",
+	  "not before TIME: +SECONDS from the start, HH:MM:SS[.frac], @EPOCH, or SECONDS of the clock", NULL },
 	{ "to", OPT_TO, "TIME", "before TIME", NULL },
 	{}
 };
@@ -112,8 +114,9 @@ static int parse_time(const char *what, const char *text, struct filter_time *t)
 		t->ns = parse_seconds(text);
 	}
 	if (t->ns < 0)
-		return usage("%s: '%s' is not a time; write +SECONDS from the start, HH:MM:SS[.frac], @EPOCH or SECONDS of the trace's clock",
-			     what, text);
+		return usage(
+			"%s: '%s' is not a time; write +SECONDS from the start, HH:MM:SS[.frac], @EPOCH or SECONDS of the trace's clock",
+			what, text);
 	return 0;
 }
 
@@ -253,7 +256,8 @@ int filter_report(struct etw_consumer *consumer, bool quiet_loss, struct filter_
 			note("%s events were lost, in %u place%s", show_count(events), losses - done->losses,
 			     losses - done->losses == 1 ? "" : "s");
 		else if (!json)
-			note("packets are missing in %u place%s", losses - done->losses, losses - done->losses == 1 ? "" : "s");
+			note("packets are missing in %u place%s", losses - done->losses,
+			     losses - done->losses == 1 ? "" : "s");
 		for (unsigned int i = done->losses; i < losses; i++)
 			/* A flood of losses is summed above; its head is enough to see where. */
 			if (json || i - done->losses < 20)
@@ -291,7 +295,7 @@ int filter_open(struct filter *f, char *const *dirs, bool quiet_loss, struct fil
 	return filter_report(*consumer, quiet_loss, done);
 }
 
-/* Matches "provider/event" and "provider:event", the provider by name or short name, and what etw_class_match() does. */
+/* Matches what etw_class_match() does, and "provider/event" with the provider's name or short name. */
 static bool pattern_matches(const char *pattern, const struct etw_class *cls)
 {
 	static const char kernel[] = "Linux-Kernel-";
@@ -360,7 +364,8 @@ int filter_event(struct filter *f, struct tasks *tasks, const struct etw_event *
 		bool found = false;
 
 		for (int i = 0; i < n; i++)
-			found |= has_pid(f, tids[i]) || (tasks_pid(tasks, tids[i]) && has_pid(f, tasks_pid(tasks, tids[i])));
+			found |= has_pid(f, tids[i]) ||
+				 (tasks_pid(tasks, tids[i]) && has_pid(f, tasks_pid(tasks, tids[i])));
 		if (!found)
 			return FILTER_NO;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The read-side filters --event --pid --comm --cpu --from --to, the same for dump, summary and watch, and opening what is
- * read. It must not know what is done with the events that pass.
+ * The read-side filters --event --pid --comm --cpu --from --to, the same for dump, summary and watch, and opening what
+ * is read. It must not know what is done with the events that pass.
  *
  *	struct filter f = {};
  *	while ((key = opt_next(argc, argv)) != -1)
@@ -46,8 +46,8 @@ extern const struct opt opts_filter[];
 int filter_option(struct filter *f, int key, const char *arg);
 
 /*
- * Names what is new in the consumer's lists of losses and damages since the last call; STATUS_LOSS if there is any, new or old. Call
- * it again when the stream has ended: damage inside a packet is found while reading.
+ * Names what is new in the consumer's lists of losses and damages since the last call; STATUS_LOSS if there is any, new
+ * or old. Call it again when the stream has ended: damage inside a packet is found while reading.
  */
 struct filter_reported {
 	unsigned int losses, damages;
@@ -55,9 +55,10 @@ struct filter_reported {
 int filter_report(struct etw_consumer *consumer, bool quiet_loss, struct filter_reported *done);
 
 /*
- * Opens the directories of a NULL-ended list in one consumer, names losses and damage of the inputs first (text: stderr; --json:
- * objects {"loss"} and {"damage"} on stdout), and settles times relative to the start. STATUS_OK or STATUS_LOSS: *@consumer is set;
- * else reported. @quiet_loss: the caller says what was lost itself. @done: zeroed; what was named.
+ * Opens the directories of a NULL-ended list in one consumer, names losses and damage of the inputs first (text:
+ * stderr; --json: objects {"loss"} and {"damage"} on stdout), and settles times relative to the start. STATUS_OK or
+ * STATUS_LOSS: *@consumer is set; else reported. @quiet_loss: the caller says what was lost itself. @done: zeroed; what
+ * was named.
  */
 int filter_open(struct filter *f, char *const *dirs, bool quiet_loss, struct filter_reported *done,
 		struct etw_consumer **consumer);
@@ -68,8 +69,8 @@ void filter_start(struct filter *f, struct etw_consumer *consumer);
 enum { FILTER_NO, FILTER_YES, FILTER_END };	/* END: no later event passes either */
 
 /*
- * Whether an event passes. pid: the writer's tid or pid or a subject's tid; comm: the writer's name as known now. Give every
- * event to tasks_event() before, also those before --from: their names count.
+ * Whether an event passes. pid: the writer's tid or pid or a subject's tid; comm: the writer's name as known now. Give
+ * every event to tasks_event() before, also those before --from: their names count.
  */
 int filter_event(struct filter *f, struct tasks *tasks, const struct etw_event *event);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The start of etwctl: finds the verb, reads its options by its table, and answers help, version and completion from the
- * same tables. It must not know what a verb does.
+ * The start of etwctl: finds the verb, reads its options by its table, and answers help, version and completion from
+ * the same tables. It must not know what a verb does.
  */
 #include "etwctl.h"
 
@@ -113,7 +113,8 @@ static void help_opts(FILE *f, const struct verb *v)
 
 	for (o = NULL; (o = each_opt(v, o));) {
 		if (o->key < 256)
-			snprintf(left, sizeof(left), "-%c, --%s%s%s", o->key, o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+			snprintf(left, sizeof(left), "-%c, --%s%s%s", o->key, o->name, o->arg ? " " : "",
+				 o->arg ? o->arg : "");
 		else
 			snprintf(left, sizeof(left), "    --%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
 		if (strlen(left) > 26)
@@ -140,7 +141,8 @@ void help_verb(FILE *f, const struct verb *v)
 static void help_all(FILE *f)
 {
 	fputs("Usage: etwctl VERB [OPTIONS] [OPERANDS]\n"
-	      "Traces a Linux system with providers, sessions and consumers, as Event Tracing for Windows does.\n\nVerbs:\n", f);
+	      "Traces a Linux system with providers, sessions and consumers, as Event Tracing for Windows does.\n\nVerbs:\n",
+	      f);
 	for (const struct verb *v = verbs; v->name; v++)
 		if (v->name[0] != '_')
 			fprintf(f, "  %-14s %s\n", v->name, v->brief);
@@ -194,7 +196,7 @@ static void complete_words(const char *words)
 		if (!strcmp(words, ask[i].words)) {
 			char *argv[] = { "list", (char *)ask[i].list, "--names", NULL };
 
-			/* No module, no permission: nothing to offer, and no message in the middle of a command line. */
+			/* No module, no permission: nothing to offer, and no message in a command line. */
 			if (!freopen("/dev/null", "w", stderr))
 				return;
 			verb = find_verb("list");

@@ -50,7 +50,8 @@ static void say(const char *text)
 	if (progress_shown)
 		fputs("\r\033[K", stderr);
 	progress_shown = false;
-	fprintf(stderr, "etwctl%s%s: %s\n", verb ? " " : "", verb ? verb->name : "", text_safe(buf, text, strlen(text)));
+	fprintf(stderr, "etwctl%s%s: %s\n", verb ? " " : "", verb ? verb->name : "",
+		text_safe(buf, text, strlen(text)));
 	free(buf);
 }
 
@@ -166,7 +167,8 @@ int parse_size(const char *what, const char *text, uint64_t min, uint64_t max, u
 	snprintf(lo, sizeof(lo), "%s", show_bytes(min));
 	if (max == UINT64_MAX)
 		return usage("%s: '%s' is not a size of at least %s; sizes are like 64K, 2M, 1G", what, text, lo);
-	return usage("%s: '%s' is not a size from %s to %s; sizes are like 64K, 2M, 1G", what, text, lo, show_bytes(max));
+	return usage("%s: '%s' is not a size from %s to %s; sizes are like 64K, 2M, 1G", what, text, lo,
+		     show_bytes(max));
 }
 
 int parse_ms(const char *what, const char *text, uint32_t max, uint32_t never, uint32_t *value)
@@ -186,7 +188,8 @@ int parse_ms(const char *what, const char *text, uint32_t max, uint32_t never, u
 			return 0;
 		}
 	}
-	return usage("%s: '%s' is not a time from 1 to %u ms (also like 500ms or 2s%s)", what, text, max, never ? ", or never" : "");
+	return usage("%s: '%s' is not a time from 1 to %u ms (also like 500ms or 2s%s)", what, text, max,
+		     never ? ", or never" : "");
 }
 
 char **list_split(const char *what, const char *text)

@@ -27,8 +27,9 @@ enum { OPT_TIME = OPT_PRIVATE + 200, OPT_LIMIT };
 int print_time_option(struct print *p, const char *arg);
 
 /*
- * Text: [time] (+difference) cpu tid/pid name Provider/event field=value ...   The name is missing if no event has told it.
- * JSON: {"time", "epoch", "cpu", "tid", "pid", "comm", "provider", "event", "ctf", "level", "fields"}; see etwctl(1).
+ * Text: [time] (+difference) cpu tid/pid name Provider/event field=value ...   The name is missing if no event has told
+ * it. JSON: {"time", "epoch", "cpu", "tid", "pid", "comm", "provider", "event", "ctf", "level", "fields"}; see
+ * etwctl(1).
  */
 void print_event(struct print *p, struct tasks *tasks, const struct etw_event *event);
 

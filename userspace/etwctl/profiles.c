@@ -61,8 +61,8 @@ static int profile_line(struct specs *s, const char *from, int number, char *lin
 		return s ? specs_add(s, rest) : 0;
 	if (!s)
 		return 0;
-	return fail(STATUS_FAILED, "profile %s, line %d: '%s%s%s': a line is 'provider SPEC' or 'description TEXT'", from, number, word,
-		    *rest ? " " : "", rest);
+	return fail(STATUS_FAILED, "profile %s, line %d: '%s%s%s': a line is 'provider SPEC' or 'description TEXT'",
+		    from, number, word, *rest ? " " : "", rest);
 }
 
 static int profile_text(struct specs *s, const char *from, const char *text, char *description, size_t size)

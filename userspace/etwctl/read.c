@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The verbs that read events: dump (directories), watch (live), and repair of a directory. They must not know how an event is
- * printed or filtered.
+ * The verbs that read events: dump (directories), watch (live), and repair of a directory. They must not know how an
+ * event is printed or filtered.
  */
 #include "dev.h"
 #include "etwctl.h"
@@ -108,8 +108,8 @@ static int read_all(struct reader *r)
 		}
 		if (ret == -EAGAIN) {
 			/*
-			 * A CPU without events has no packets, so nobody knows how far it is: a flush makes the kernel say so to
-			 * the writer, and the writer to us.
+			 * A CPU without events has no packets, so nobody knows how far it is: a flush makes the kernel
+			 * say so to the writer, and the writer to us.
 			 */
 			if (r->followed)
 				etw_session_flush(r->followed, 1000, NULL);
@@ -198,7 +198,9 @@ static int watch_named(struct reader *r, const char *name, struct etw_control *c
 	if (s && s->life == STATE_ALIVE && s->pid == q.reader_pid) {
 		err = etw_consumer_add_trace(r->consumer, s->dir, ETW_TRACE_FOLLOW);
 		r->followed = *session;
-		r->ask_ms = q.flush_ms / 2 < ASK_MIN_MS ? ASK_MIN_MS : q.flush_ms / 2 > ASK_MAX_MS ? ASK_MAX_MS : (int)q.flush_ms / 2;
+		r->ask_ms = q.flush_ms / 2 < ASK_MIN_MS ? ASK_MIN_MS :
+			    q.flush_ms / 2 > ASK_MAX_MS ? ASK_MAX_MS :
+							  (int)q.flush_ms / 2;
 	} else {
 		if (q.flags & ETW_SESSION_OVERWRITE)
 			note("%s is a flight recorder: what is watched is not in later snapshots", name);
@@ -329,7 +331,8 @@ int cmd_repair(int argc, char **argv)
 		if (n < 0)
 			status = worse(status, fail_etw(n, NULL));
 		else if (!json)
-			printf(n ? "%s: %d changes; it is readable for other tools now\n" : "%s: nothing to repair\n", argv[optind], n);
+			printf(n ? "%s: %d changes; it is readable for other tools now\n" : "%s: nothing to repair\n",
+			       argv[optind], n);
 	}
 	return status;
 }

@@ -174,89 +174,99 @@ int run_loop(struct run *r)
 	}
 }
 
-/* What was lost, by cause, as " (x no_room: ..., y ...)". */
-static char *lost_causes(const struct etw_session_query *q)
+/* Adds "N: why" to a list. */
+static void add_cause(char **text, uint64_t n, const char *why)
 {
-	char *text = xstrdup(""), *more;
+	char *more;
 
-	for (unsigned int i = 0; i < ETW_NR_LOST; i++) {
-		if (!q->lost[i])
-			continue;
-		more = xasprintf("%s%s%s: %s", text, *text ? "; " : "", show_count(q->lost[i]), etw_lost_text(i));
-		free(text);
-		text = more;
-	}
-	return text;
+	if (!n)
+		return;
+	more = xasprintf("%s%s%s: %s", *text, **text ? "; " : "", show_count(n), why);
+	free(*text);
+	*text = more;
+}
+
+static void say_end(const struct run *r, const struct etw_writer_stats *stats, const struct etw_session_query *q,
+		    const char *sentence)
+{
+	uint64_t ms = elapsed_ms(&r->began);
+	char *causes = xstrdup("");
+	bool was_quiet = quiet;
+
+	for (unsigned int i = 0; i < ETW_NR_LOST; i++)
+		add_cause(&causes, q->lost[i], etw_lost_text(i));
+	add_cause(&causes, stats->unwritten, "recorded, but not written any more");
+	quiet = false;	/* a loss is not to be missed */
+	if (stats->lost)
+		note("LOST %s events (%s)", show_count(stats->lost), *causes ? causes : "cause not known");
+	quiet = was_quiet;
+	free(causes);
+	if (q->overwritten)
+		note("%s events were overwritten before they were read", show_count(q->overwritten));
+	if (stats->dropped_events)
+		note("circular: the oldest %s events (%s) were given up", show_count(stats->dropped_events),
+		     show_bytes(stats->dropped_bytes));
+	note("%s events, %s in %" PRIu64 ".%" PRIu64 " s, %s lost, in %s (%s)", show_count(stats->events),
+	     show_bytes(stats->bytes), ms / 1000, ms / 100 % 10, show_count(stats->lost), r->shown_dir, sentence);
+}
+
+static void json_end(const struct run *r, const struct etw_writer_stats *stats, const struct etw_session_query *q,
+		     const char *sentence, int status)
+{
+	struct json_object *obj = json_object_new_object(), *by = json_object_new_object();
+
+	json_text(obj, "session", r->name);
+	json_text(obj, "directory", r->dir);
+	json_text(obj, "end", sentence);
+	json_u64(obj, "milliseconds", elapsed_ms(&r->began));
+	json_u64(obj, "events", stats->events);
+	json_u64(obj, "bytes", stats->bytes);
+	json_u64(obj, "packets", stats->packets);
+	json_u64(obj, "lost", stats->lost);
+	for (unsigned int i = 0; i < ETW_NR_LOST; i++)
+		json_u64(by, etw_lost_name(i), q->lost[i]);
+	json_u64(by, "unwritten", stats->unwritten);
+	json_object_object_add(obj, "lost_by_cause", by);
+	json_u64(obj, "overwritten", q->overwritten);
+	json_u64(obj, "dropped", stats->dropped_events);
+	json_s64(obj, "status", status);
+	json_line(obj);
 }
 
 int run_end(struct run *r, int err, struct etw_writer_stats *stats, char **sentence)
 {
 	struct etw_session_query q = {};
 	int status = STATUS_OK, ret;
-	uint64_t lost = 0, ms = elapsed_ms(&r->began);
-	char *causes;
+	uint64_t lost = 0;
 
 	*sentence = NULL;
 	if (err) {
 		/* finish() may set another text. */
 		*sentence = xstrdup(etw_last_error());
-		status = err == -ENOSPC || err == -EDQUOT || err == -EIO ? STATUS_FAILED : status_of(err);
-		fail(status, "%s; the recording ends, %s holds what was written", *sentence, r->shown_dir);
+		status = fail(status_of(err), "%s; the recording ends, %s holds what was written", *sentence,
+			      r->shown_dir);
 	}
 	ret = etw_writer_finish(r->writer);
 	if (ret && !err) {
 		*sentence = xstrdup(etw_last_error());
-		status = status_of(ret);
-		fail(status, "%s; %s holds what was written", *sentence, r->shown_dir);
+		status = fail(status_of(ret), "%s; %s holds what was written", *sentence, r->shown_dir);
 	}
 	etw_writer_stats(r->writer, stats);
 	stats->events -= stats->dropped_events;	/* what the trace holds */
+	/* The session knows losses that no packet tells of, the writer what it could not write. */
 	if (!etw_session_query(r->session, &q))
 		for (unsigned int i = 0; i < ETW_NR_LOST; i++)
 			lost += q.lost[i];
-	if (lost < stats->lost)
-		lost = stats->lost;
-	stats->lost = lost;
-	if (lost || q.overwritten)
+	if (stats->lost < lost + stats->unwritten)
+		stats->lost = lost + stats->unwritten;
+	if (stats->lost || q.overwritten)
 		status = worse(status, STATUS_LOSS);
 	if (!*sentence)
 		*sentence = xstrdup(r->reason ? r->reason : "the session was stopped");
-	causes = lost_causes(&q);
-	if (json) {
-		struct json_object *obj = json_object_new_object(), *by = json_object_new_object();
-
-		json_text(obj, "session", r->name);
-		json_text(obj, "directory", r->dir);
-		json_text(obj, "end", *sentence);
-		json_u64(obj, "milliseconds", ms);
-		json_u64(obj, "events", stats->events);
-		json_u64(obj, "bytes", stats->bytes);
-		json_u64(obj, "packets", stats->packets);
-		json_u64(obj, "lost", lost);
-		for (unsigned int i = 0; i < ETW_NR_LOST; i++)
-			json_u64(by, etw_lost_name(i), q.lost[i]);
-		json_object_object_add(obj, "lost_by_cause", by);
-		json_u64(obj, "overwritten", q.overwritten);
-		json_u64(obj, "dropped", stats->dropped_events);
-		json_s64(obj, "status", status);
-		json_line(obj);
-	} else {
-		bool was_quiet = quiet;
-
-		quiet = false;	/* a loss is not to be missed */
-		if (lost)
-			note("LOST %s events (%s); larger or more sub-buffers (--subbuf-size, --subbufs) or fewer events help",
-			     show_count(lost), *causes ? causes : "cause not known");
-		quiet = was_quiet;
-		if (q.overwritten)
-			note("%s events were overwritten before they were read", show_count(q.overwritten));
-		if (stats->dropped_events)
-			note("circular: the oldest %s events (%s) were given up", show_count(stats->dropped_events),
-			     show_bytes(stats->dropped_bytes));
-		note("%s events, %s in %" PRIu64 ".%" PRIu64 " s, %s lost, in %s (%s)", show_count(stats->events), show_bytes(stats->bytes),
-		     ms / 1000, ms / 100 % 10, show_count(lost), r->shown_dir, *sentence);
-	}
-	free(causes);
+	if (json)
+		json_end(r, stats, &q, *sentence, status);
+	else
+		say_end(r, stats, &q, *sentence);
 	return status;
 }
 
@@ -296,7 +306,8 @@ int run_announce(struct run *r)
 
 	r->state = state_make(r->name, &taken);
 	if (taken)
-		return fail(STATUS_FAILED, "a session '%s' is being written by process %d; choose another name, or etwctl stop %s", r->name, taken,
-			    r->name);
+		return fail(STATUS_FAILED,
+			    "a session '%s' is being written by process %d; choose another name, or etwctl stop %s",
+			    r->name, taken, r->name);
 	return 0;
 }

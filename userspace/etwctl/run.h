@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One recording: what was asked for, the session and its writer, and what is said at the end. It must not know which verb wants it, nor the
- * format of a trace.
+ * One recording: what was asked for, the session and its writer, and what is said at the end. It must not know which
+ * verb wants it, nor the format of a trace.
  */
 #ifndef ETWCTL_RUN_H
 #define ETWCTL_RUN_H
@@ -74,8 +74,8 @@ int run_begin(struct run *r);
 /* Runs the writer until there is a reason to end; then @reason is set. Returns a negative errno of the writer. */
 int run_loop(struct run *r);
 /*
- * Ends the trace and says what is in it. @err: what run_loop() returned. Returns the exit status, in @stats what was written, in
- * *@sentence (to be freed) why it ended.
+ * Ends the trace and says what is in it. @err: what run_loop() returned. Returns the exit status, in @stats what was
+ * written, in *@sentence (to be freed) why it ended.
  */
 int run_end(struct run *r, int err, struct etw_writer_stats *stats, char **sentence);
 /* A recording that did not start leaves nothing behind. */

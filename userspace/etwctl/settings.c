@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The settings of a recording (run.h): options into structures, and what can be said to be wrong with them. It makes nothing. */
+/* The settings of a recording (run.h): from options, and what can be wrong with them. It makes nothing. */
 #include "run.h"
 
 #include "dev.h"
@@ -89,10 +89,12 @@ int run_check(struct run *r)
 	if (r->circular && !r->max_size)
 		return usage("--circular needs --max-size: how much to keep");
 	if (r->flight_recorder && (r->shown_dir || r->max_size))
-		return usage("--flight-recorder keeps events in memory; without -o and --max-size, and etwctl snapshot writes them");
+		return usage(
+			"--flight-recorder keeps events in memory; without -o and --max-size, and etwctl snapshot writes them");
 	if (!etw_name_valid(r->name))
-		return usage("'%s' is not a session name: a letter, then letters, digits, '_', '.' or '-', at most %d in all", r->name,
-			     ETW_NAME_SIZE - 1);
+		return usage(
+			"'%s' is not a session name: a letter, then letters, digits, '_', '.' or '-', at most %d in all",
+			r->name, ETW_NAME_SIZE - 1);
 	if (!r->specs.nr) {
 		int status = specs_profile(&r->specs, "default");
 
@@ -127,8 +129,8 @@ static void say_memory(struct run *r)
 	uint64_t nr = r->session_opts.nr_subbufs ? r->session_opts.nr_subbufs : ETW_NR_SUBBUFS_DEFAULT;
 	unsigned int cpus = nr_cpus();
 
-	note("session %s takes %s of memory: %u CPU%s, each %" PRIu64 "+1 sub-buffers of %s", r->name, show_bytes(cpus * (nr + 1) * size),
-	     cpus, cpus == 1 ? "" : "s", nr, show_bytes(size));
+	note("session %s takes %s of memory: %u CPU%s, each %" PRIu64 "+1 sub-buffers of %s", r->name,
+	     show_bytes(cpus * (nr + 1) * size), cpus, cpus == 1 ? "" : "s", nr, show_bytes(size));
 }
 
 int run_prepare(struct run *r)

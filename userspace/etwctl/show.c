@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The verbs that show what there is: status of sessions, list of sessions, providers, events, profiles. They change nothing.
+ * The verbs that show what there is: status of sessions, list of sessions, providers, events, profiles. They change
+ * nothing.
  */
 #include "dev.h"
 #include "etwctl.h"
@@ -134,13 +135,14 @@ static int show_gone(const struct state *s)
 	if (json) {
 		json_gone(s);
 	} else if (s->life == STATE_DIED) {
-		printf("%s: DIED: its writer (process %d, started %s) was killed or crashed, and the session ended with it\n", s->name, s->pid,
-		       when(s->started));
-		printf("  %s holds what was written; etwctl repair makes it readable for other tools; etwctl stop %s forgets it\n", s->dir, s->name);
+		printf("%s: DIED: its writer (process %d, started %s) was killed or crashed, and the session ended with it\n",
+		       s->name, s->pid, when(s->started));
+		printf("  %s holds what was written; etwctl repair makes it readable for other tools; etwctl stop %s forgets it\n",
+		       s->dir, s->name);
 	} else {
 		printf("%s: ended %s: %s\n", s->name, when(s->ended), s->reason);
-		printf("  %s events, %s, %s lost, in %s; etwctl stop %s forgets it\n", show_count(s->events), show_bytes(s->bytes), show_count(s->lost),
-		       s->dir, s->name);
+		printf("  %s events, %s, %s lost, in %s; etwctl stop %s forgets it\n", show_count(s->events),
+		       show_bytes(s->bytes), show_count(s->lost), s->dir, s->name);
 	}
 	return s->life == STATE_DIED ? STATUS_LOSS : s->status;
 }
@@ -156,8 +158,9 @@ static void show_session(const struct etw_session_query *q, const struct state *
 {
 	uint64_t end = q->stop_time ? q->stop_time : q->now;
 
-	printf("%s: %s for %.1f s, %s mode, clock %s%s\n", (const char *)q->name, q->state == ETW_SESSION_RUNNING ? "running" : "stopped",
-	       (double)(end - q->start_time) / NSEC, mode_of(q), etw_clock_name(q->clock),
+	printf("%s: %s for %.1f s, %s mode, clock %s%s\n", (const char *)q->name,
+	       q->state == ETW_SESSION_RUNNING ? "running" : "stopped", (double)(end - q->start_time) / NSEC,
+	       mode_of(q), etw_clock_name(q->clock),
 	       q->flags & ETW_SESSION_ADDRESSES ? ", shows kernel addresses" : "");
 	show_lost(q->lost, "  ");
 	if (s && s->life == STATE_ALIVE)
@@ -168,10 +171,11 @@ static void show_session(const struct etw_session_query *q, const struct state *
 		printf("  nobody reads it\n");
 	printf("  owner: process %d, uid %u%s\n", q->owner_pid, q->owner_uid,
 	       q->flags & ETW_SESSION_PERSIST ? ", outlives it" : "");
-	printf("  memory: %s, %u relays of %u+1 sub-buffers of %s, flush %s\n", show_bytes(q->memory), q->nr_relays, q->nr_subbufs,
-	       show_bytes(q->subbuf_size), flush_text(q->flush_ms));
-	printf("  events: %s written, %s delivered, %s unread, %s overwritten, %s lost, %s filtered\n", show_count(q->written),
-	       show_count(q->delivered), show_count(q->unread), show_count(q->overwritten), show_count(sum_lost(q->lost)), show_count(q->filtered));
+	printf("  memory: %s, %u relays of %u+1 sub-buffers of %s, flush %s\n", show_bytes(q->memory), q->nr_relays,
+	       q->nr_subbufs, show_bytes(q->subbuf_size), flush_text(q->flush_ms));
+	printf("  events: %s written, %s delivered, %s unread, %s overwritten, %s lost, %s filtered\n",
+	       show_count(q->written), show_count(q->delivered), show_count(q->unread), show_count(q->overwritten),
+	       show_count(sum_lost(q->lost)), show_count(q->filtered));
 }
 
 static void show_details(struct etw_session *session)
@@ -179,7 +183,8 @@ static void show_details(struct etw_session *session)
 	struct etw_provider_query p = {};
 	struct etw_cpu_query c = {};
 
-	printf("  %-26s %5s %18s %12s %12s %10s  %s\n", "provider", "level", "any keyword", "written", "filtered", "lost", "notes");
+	printf("  %-26s %5s %18s %12s %12s %10s  %s\n", "provider", "level", "any keyword", "written", "filtered",
+	       "lost", "notes");
 	while (etw_session_next_provider(session, &p) == 1) {
 		char level[12] = "every", any[24] = "every";
 
@@ -187,9 +192,9 @@ static void show_details(struct etw_session *session)
 			snprintf(level, sizeof(level), "%u", p.level);
 		if (p.any && p.any != UINT64_MAX)
 			snprintf(any, sizeof(any), "%#" PRIx64, (uint64_t)p.any);
-		printf("  %-26s %5s %18s %12s %12s %10s  %s%s", *p.name ? (const char *)p.name : "(by GUID)", level, any,
-		       show_count(p.written), show_count(p.filtered), show_count(sum_lost(p.lost)), p.enabled ? "" : "disabled ",
-		       p.registered ? "" : "not registered ");
+		printf("  %-26s %5s %18s %12s %12s %10s  %s%s", *p.name ? (const char *)p.name : "(by GUID)", level,
+		       any, show_count(p.written), show_count(p.filtered), show_count(sum_lost(p.lost)),
+		       p.enabled ? "" : "disabled ", p.registered ? "" : "not registered ");
 		if (p.nr_pids)
 			printf("%u pids ", p.nr_pids);
 		if (p.event_mode != ETW_EVENTS_ALL)
@@ -198,8 +203,8 @@ static void show_details(struct etw_session *session)
 	}
 	printf("  %-26s %12s %12s %10s %12s %10s\n", "CPU", "written", "delivered", "unread", "overwritten", "lost");
 	for (; etw_session_query_cpu(session, &c) == 1; c.cpu++)
-		printf("  %-26u %12s %12s %10s %12s %10s\n", c.cpu, show_count(c.written), show_count(c.delivered), show_count(c.unread),
-		       show_count(c.overwritten), show_count(sum_lost(c.lost)));
+		printf("  %-26u %12s %12s %10s %12s %10s\n", c.cpu, show_count(c.written), show_count(c.delivered),
+		       show_count(c.unread), show_count(c.overwritten), show_count(sum_lost(c.lost)));
 }
 
 static void json_details(struct json_object *obj, struct etw_session *session)
@@ -221,7 +226,10 @@ static void json_details(struct json_object *obj, struct etw_session *session)
 		json_u64(one, "any", p.any);
 		json_u64(one, "all", p.all);
 		json_u64(one, "pids", p.nr_pids);
-		json_text(one, "event_mode", p.event_mode == ETW_EVENTS_ALL ? "all" : p.event_mode == ETW_EVENTS_IN ? "in" : "out");
+		json_text(one, "event_mode",
+			  p.event_mode == ETW_EVENTS_ALL ? "all" :
+			  p.event_mode == ETW_EVENTS_IN	 ? "in" :
+							   "out");
 		json_u64(one, "events", p.nr_events);
 		json_u64(one, "written", p.written);
 		json_u64(one, "filtered", p.filtered);
@@ -353,7 +361,8 @@ static int list_sessions(struct etw_control *control, bool names)
 	int ret;
 
 	if (!names && !json)
-		printf("%-24s %-8s %-9s %8s %10s %14s %10s  %s\n", "session", "state", "mode", "owner", "memory", "written", "lost", "reader");
+		printf("%-24s %-8s %-9s %8s %10s %14s %10s  %s\n", "session", "state", "mode", "owner", "memory",
+		       "written", "lost", "reader");
 	while ((ret = etw_control_next_session(control, &q)) == 1) {
 		if (json)
 			json_line(json_session(&q, NULL));
@@ -361,8 +370,8 @@ static int list_sessions(struct etw_control *control, bool names)
 			puts((const char *)q.name);
 		else
 			printf("%-24s %-8s %-9s %8d %10s %14s %10s  %d\n", (const char *)q.name,
-			       q.state == ETW_SESSION_RUNNING ? "running" : "stopped", mode_of(&q), q.owner_pid, show_bytes(q.memory),
-			       show_count(q.written), show_count(sum_lost(q.lost)), q.reader_pid);
+			       q.state == ETW_SESSION_RUNNING ? "running" : "stopped", mode_of(&q), q.owner_pid,
+			       show_bytes(q.memory), show_count(q.written), show_count(sum_lost(q.lost)), q.reader_pid);
 	}
 	return ret < 0 ? fail_etw(ret, NULL) : STATUS_OK;
 }
@@ -372,10 +381,12 @@ static void show_provider(const struct etw_provider_list *p, const struct etw_ke
 	char guid[ETW_GUID_TEXT_SIZE];
 
 	etw_guid_format(p->guid, guid);
-	printf("%-10s %-24s %s %4u events%s, %u sessions\n", *p->alias ? (const char *)p->alias : "-", (const char *)p->name, guid, p->nr_events,
-	       p->nr_unavailable ? " (some not available)" : "", p->nr_sessions);
+	printf("%-10s %-24s %s %4u events%s, %u sessions\n", *p->alias ? (const char *)p->alias : "-",
+	       (const char *)p->name, guid, p->nr_events, p->nr_unavailable ? " (some not available)" : "",
+	       p->nr_sessions);
 	for (unsigned int i = 0; full && i < p->nr_keywords; i++)
-		printf("  keyword %-16.*s %#" PRIx64 "\n", (int)sizeof(keywords[i].name), (const char *)keywords[i].name, (uint64_t)keywords[i].mask);
+		printf("  keyword %-16.*s %#" PRIx64 "\n", (int)sizeof(keywords[i].name),
+		       (const char *)keywords[i].name, (uint64_t)keywords[i].mask);
 }
 
 static void json_provider(const struct etw_provider_list *p, const struct etw_keyword *keywords)
@@ -409,7 +420,9 @@ static int list_providers(struct etw_control *control, char **which, bool names)
 		memset(&p, 0, sizeof(p));
 		ret = etw_control_find_provider(control, *which, &p, &keywords);
 		if (ret)
-			status = worse(status, fail(status_of(ret), "'%s' is not a provider; etwctl list providers shows them", *which));
+			status =
+				worse(status, fail(status_of(ret),
+						   "'%s' is not a provider; etwctl list providers shows them", *which));
 		else if (json)
 			json_provider(&p, keywords);
 		else if (names)
@@ -434,8 +447,9 @@ static void show_event(const struct etw_event_list *e, const struct etw_class *c
 {
 	const char *level = etw_level_name(cls->level);
 
-	printf("%s:%s  level %u%s%s%s, keyword %#" PRIx64 "%s\n", cls->provider, cls->name, cls->level, level ? " (" : "",
-	       level ? level : "", level ? ")" : "", (uint64_t)cls->keyword, e->flags & ETW_EVENT_RUNDOWN ? ", rundown" : "");
+	printf("%s:%s  level %u%s%s%s, keyword %#" PRIx64 "%s\n", cls->provider, cls->name, cls->level,
+	       level ? " (" : "", level ? level : "", level ? ")" : "", (uint64_t)cls->keyword,
+	       e->flags & ETW_EVENT_RUNDOWN ? ", rundown" : "");
 	if (!(e->flags & ETW_EVENT_AVAILABLE))
 		printf("  NOT AVAILABLE: %s\n", (const char *)e->reason);
 	if (strcmp(cls->ctf_name, cls->name))
@@ -480,7 +494,10 @@ static void json_event(const struct etw_event_list *e, const struct etw_class *c
 
 		json_text(field, "name", f->name);
 		json_text(field, "type", etw_type_name(f->type));
-		json_text(field, "array", f->array == ETW_ARRAY_COUNTED ? "counted" : f->array == ETW_ARRAY_FIXED ? "fixed" : "none");
+		json_text(field, "array",
+			  f->array == ETW_ARRAY_COUNTED ? "counted" :
+			  f->array == ETW_ARRAY_FIXED	? "fixed" :
+							  "none");
 		json_u64(field, "count", f->count);
 		json_text(field, "format", etw_format_name(f->format));
 		json_object_array_add(fields, field);
@@ -501,7 +518,8 @@ static int list_events(struct etw_control *control, char **which, size_t nr, boo
 
 		if (etw_control_find_provider(control, which[i], &p, NULL)) {
 			free(ids);
-			return fail(STATUS_FAILED, "'%s' is not a provider; etwctl list providers shows them", which[i]);
+			return fail(STATUS_FAILED, "'%s' is not a provider; etwctl list providers shows them",
+				    which[i]);
 		}
 		ids[i] = p.id;
 	}
@@ -566,7 +584,8 @@ int cmd_list(int argc, char **argv)
 	if (strcmp(what, "sessions") && strcmp(what, "providers") && strcmp(what, "events"))
 		return usage("'%s' cannot be listed; sessions, providers, events and profiles can", what);
 	if (optind < argc && !strcmp(what, "sessions"))
-		return usage("'%s' is one word too many; etwctl status %s shows one session", argv[optind], argv[optind]);
+		return usage("'%s' is one word too many; etwctl status %s shows one session", argv[optind],
+			     argv[optind]);
 	status = open_control(&control);
 	if (status)
 		return status;

@@ -21,7 +21,8 @@ static bool is_etw(const char *name)
 }
 
 const struct opt opts_providers[] = {
-	{ "provider", 'p', "SPEC", "enable PROVIDER[:LEVEL[:KEYWORDS or EVENTS[:ALL KEYWORDS]]], names joined by +", "@provider" },
+	{ "provider", 'p', "SPEC", "enable PROVIDER[:LEVEL[:KEYWORDS or EVENTS[:ALL KEYWORDS]]], names joined by +",
+	  "@provider" },
 	{ "profile", OPT_PROFILE, "NAME", "enable the providers of a profile (etwctl list profiles)", "@profile" },
 	{ "no-etw", OPT_NO_ETW, NULL, "without the provider etw: clocks, losses, session start and stop", NULL },
 	{}
@@ -44,14 +45,17 @@ int specs_add(struct specs *s, const char *text)
 	spec.what = text_part(&rest, ':');
 	spec.all_words = text_part(&rest, ':');
 	if (rest)
-		return usage("-p '%s' has more than four parts; write PROVIDER[:LEVEL[:KEYWORDS or EVENTS[:ALL KEYWORDS]]]", text);
+		return usage(
+			"-p '%s' has more than four parts; write PROVIDER[:LEVEL[:KEYWORDS or EVENTS[:ALL KEYWORDS]]]",
+			text);
 	if (!*spec.provider)
 		return usage("-p '%s' names no provider; etwctl list providers shows them", text);
 	if (level && *level && strcmp(level, "all")) {
 		n = etw_level_parse(level);
 		if (n < 0)
-			return usage("-p '%s': '%s' is not a level; write critical, error, warning, info, verbose, all or a number from 0 to 255",
-				     text, level);
+			return usage(
+				"-p '%s': '%s' is not a level; write critical, error, warning, info, verbose, all or a number from 0 to 255",
+				text, level);
 		spec.level = n;
 	}
 	if (spec.what && !*spec.what)
@@ -60,7 +64,8 @@ int specs_add(struct specs *s, const char *text)
 		spec.all_words = NULL;
 	for (unsigned int i = 0; i < s->nr; i++)
 		if (!strcasecmp(s->list[i].provider, spec.provider))
-			return usage("-p '%s': %s is there already; each provider once, with its words joined by +", text, spec.provider);
+			return usage("-p '%s': %s is there already; each provider once, with its words joined by +",
+				     text, spec.provider);
 	list = realloc(s->list, (s->nr + 1) * sizeof(*list));
 	if (!list)
 		abort();
@@ -149,8 +154,10 @@ static int known_get(struct etw_control *control, const char *provider, struct k
 			__u8 guid[16];
 
 			if (etw_guid_parse(provider, guid))
-				return fail(STATUS_USAGE, "'%s' is not a provider's name or GUID; etwctl list providers shows those that exist",
-					    provider);
+				return fail(
+					STATUS_USAGE,
+					"'%s' is not a provider's name or GUID; etwctl list providers shows those that exist",
+					provider);
 		}
 		return 0;
 	}
@@ -241,7 +248,8 @@ static char *words_of(const struct known *k)
 	char *text = xstrdup(""), *more;
 
 	for (unsigned int i = 0; i < k->info.nr_keywords; i++) {
-		more = xasprintf("%s%s%.*s", text, *text ? ", " : "", (int)sizeof(k->keywords[i].name), (const char *)k->keywords[i].name);
+		more = xasprintf("%s%s%.*s", text, *text ? ", " : "", (int)sizeof(k->keywords[i].name),
+				 (const char *)k->keywords[i].name);
 		free(text);
 		text = more;
 	}
@@ -258,9 +266,11 @@ static int settle_words(struct spec *spec, const struct known *k)
 
 	if (!k->found && spec->what)
 		for (const char *p = spec->what; *p; p++)
-			if (isalpha((unsigned char)*p) && !(*p == 'x' && p > spec->what && p[-1] == '0') && !isxdigit((unsigned char)*p))
-				return fail(STATUS_FAILED, "-p '%s': %s is not registered, so only numbers can be keywords", spec->text,
-					    spec->provider);
+			if (isalpha((unsigned char)*p) && !(*p == 'x' && p > spec->what && p[-1] == '0') &&
+			    !isxdigit((unsigned char)*p))
+				return fail(STATUS_FAILED,
+					    "-p '%s': %s is not registered, so only numbers can be keywords",
+					    spec->text, spec->provider);
 	rest = copy = spec->what ? xstrdup(spec->what) : NULL;
 	while (!status && (word = text_part(&rest, '+'))) {
 		__u64 mask = 0;
@@ -277,13 +287,17 @@ static int settle_words(struct spec *spec, const struct known *k)
 			for (unsigned int i = 0; i < k->nr_events; i++)
 				exact |= !strcmp(k->events[i].name, word) || !strcmp(k->events[i].ctf_name, word);
 			if (!exact)
-				status = fail(STATUS_FAILED, "-p '%s': '%s' is the end of several events' names; write the whole name (etwctl list events %s)",
-					      spec->text, word, spec->provider);
+				status = fail(
+					STATUS_FAILED,
+					"-p '%s': '%s' is the end of several events' names; write the whole name (etwctl list events %s)",
+					spec->text, word, spec->provider);
 		}
 		if (!n) {
 			words = words_of(k);
-			status = fail(STATUS_FAILED, "-p '%s': '%s' is no keyword and no event of %s; its keywords are %s, its events: etwctl list events %s",
-				      spec->text, word, spec->provider, *words ? words : "none", spec->provider);
+			status = fail(
+				STATUS_FAILED,
+				"-p '%s': '%s' is no keyword and no event of %s; its keywords are %s, its events: etwctl list events %s",
+				spec->text, word, spec->provider, *words ? words : "none", spec->provider);
 			free(words);
 		}
 	}
@@ -300,8 +314,8 @@ static int settle_words(struct spec *spec, const struct known *k)
 	while (!status && (word = text_part(&rest, '+')))
 		if (!keyword_value(k, word, &spec->all)) {
 			words = words_of(k);
-			status = fail(STATUS_FAILED, "-p '%s': '%s' is no keyword of %s; they are %s", spec->text, word, spec->provider,
-				      *words ? words : "none");
+			status = fail(STATUS_FAILED, "-p '%s': '%s' is no keyword of %s; they are %s", spec->text, word,
+				      spec->provider, *words ? words : "none");
 			free(words);
 		}
 	free(copy);
@@ -320,7 +334,8 @@ static const char *event_part(const struct known *k, const char *text)
 	if (!text[n] || n >= sizeof(provider) || strchr(text, ';'))
 		return text;
 	snprintf(provider, sizeof(provider), "%.*s", (int)n, text);
-	if (fnmatch(provider, (const char *)k->info.name, FNM_CASEFOLD) && fnmatch(provider, (const char *)k->info.alias, FNM_CASEFOLD))
+	if (fnmatch(provider, (const char *)k->info.name, FNM_CASEFOLD) &&
+	    fnmatch(provider, (const char *)k->info.alias, FNM_CASEFOLD))
 		return NULL;
 	return text + n + 1;
 }
@@ -392,21 +407,25 @@ int specs_settle(struct specs *s, struct etw_control *control)
 
 		status = known_get(control, spec->provider, &k);
 		if (!status) {
-			snprintf(spec->name, sizeof(spec->name), "%s", k.found ? (const char *)k.info.name : spec->provider);
+			snprintf(spec->name, sizeof(spec->name), "%s",
+				 k.found ? (const char *)k.info.name : spec->provider);
 			status = settle_words(spec, &k);
 		}
 		for (unsigned int n = 0; !status && n < i; n++)
 			if (!strcasecmp(s->list[n].name, spec->name))
-				status = usage("-p '%s' and -p '%s' are the same provider; name it once, with its words joined by +",
-					       s->list[n].text, spec->text);
+				status = usage(
+					"-p '%s' and -p '%s' are the same provider; name it once, with its words joined by +",
+					s->list[n].text, spec->text);
 		if (!status && s->events && i >= first_user)
 			settle_events(s, spec, &k, used);
 		known_free(&k);
 	}
 	for (int i = 0; !status && s->events && s->events[i]; i++)
 		if (!used[i])
-			status = fail(STATUS_FAILED, "--event: none of the providers chosen has an event '%s'; etwctl list events shows them",
-				      s->events[i]);
+			status = fail(
+				STATUS_FAILED,
+				"--event: none of the providers chosen has an event '%s'; etwctl list events shows them",
+				s->events[i]);
 	free(used);
 	return status;
 }

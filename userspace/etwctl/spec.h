@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What to enable: the words of -p, --event and --pid and the profiles, settled against the providers of the loaded module. It must
- * not know sessions beyond enabling.
+ * What to enable: the words of -p, --event and --pid and the profiles, settled against the providers of the loaded
+ * module. It must not know sessions beyond enabling.
  *
  *	PROVIDER[:LEVEL[:WHAT[:ALL]]]
  *	  LEVEL	a name or number, empty or "all" = every level
- *	  WHAT	words joined by '+'. Each is a number or a keyword of the provider: then together they are the any mask; or an event of the
- *		provider (its whole name, its CTF name, a pattern, or the end of its name after a '_' if it is the end of only one). A word
- *		that is both is a keyword. With an event among them only the events named, and those that have one of the keywords, are
- *		enabled. Empty = everything.
+ *	  WHAT	words joined by '+'. Each is a number or a keyword of the provider: then together they are the any mask;
+ *		or an event of the provider (its whole name, its CTF name, a pattern, or the end of its name after a '_'
+ *		if it is the end of only one). A word that is both is a keyword. With an event among them only the events
+ *		named, and those that have one of the keywords, are enabled. Empty = everything.
  *	  ALL	keywords or numbers joined by '+': events must have them all
  */
 #ifndef ETWCTL_SPEC_H

@@ -113,9 +113,11 @@ int cmd_start(int argc, char **argv)
 			return status;
 	}
 	if (optind + 1 != argc)
-		return usage(optind == argc ? "the session needs a name" : "'%s' is one word too many", argv[optind + 1]);
+		return usage(optind == argc ? "the session needs a name" : "'%s' is one word too many",
+			     argv[optind + 1]);
 	if (!r.shown_dir && !r.flight_recorder)
-		return usage("where do the events go? -o DIR writes them, --flight-recorder keeps the newest in memory");
+		return usage(
+			"where do the events go? -o DIR writes them, --flight-recorder keeps the newest in memory");
 	snprintf(r.name, sizeof(r.name), "%s", strlen(argv[optind]) < sizeof(r.name) ? argv[optind] : "?");
 	status = run_check(&r);
 	if (!status)

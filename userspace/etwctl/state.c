@@ -153,8 +153,8 @@ struct state *state_make(const char *name, int *taken)
 		free(dir);
 	}
 	if (fd < 0) {
-		note("%s: %s; status and stop will not know where the trace is (ETWCTL_RUN names another directory)", path ? path : "/run/etw",
-		     strerror(err));
+		note("%s: %s; status and stop will not know where the trace is (ETWCTL_RUN names another directory)",
+		     path ? path : "/run/etw", strerror(err));
 		free(path);
 		return NULL;
 	}
@@ -187,8 +187,9 @@ static void store(struct state *s)
 	}
 	text = json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 	len = strlen(text);
-	/* The text only grows (the end's is longer), so a reader in between sees a whole one or a bad one, never a mixture. */
-	if (pwrite(s->fd, text, len, 0) != (ssize_t)len || pwrite(s->fd, "\n", 1, len) != 1 || ftruncate(s->fd, len + 1))
+	/* The text only grows (the end's is longer): a reader in between sees a whole one or a bad one, no mixture. */
+	if (pwrite(s->fd, text, len, 0) != (ssize_t)len || pwrite(s->fd, "\n", 1, len) != 1 ||
+	    ftruncate(s->fd, len + 1))
 		note("%s: %s", s->path, strerror(errno));
 	json_object_put(obj);
 }
@@ -206,7 +207,8 @@ void state_running(struct state *s, const char *dir, const char *uuid)
 	store(s);
 }
 
-void state_ended(struct state *s, const char *reason, int status, uint64_t events, uint64_t bytes, uint64_t lost, bool keep)
+void state_ended(struct state *s, const char *reason, int status, uint64_t events, uint64_t bytes, uint64_t lost,
+		 bool keep)
 {
 	if (!s)
 		return;

@@ -30,13 +30,15 @@ struct source {
 };
 
 static const struct source sources[] = {
-	{ "sched_switch", { { "prev_tid", NULL, "prev_comm", false, false }, { "next_tid", NULL, "next_comm", false, true } } },
+	{ "sched_switch",
+	  { { "prev_tid", NULL, "prev_comm", false, false }, { "next_tid", NULL, "next_comm", false, true } } },
 	{ "sched_waking", { { "tid", NULL, "comm", false, true } } },
 	{ "sched_wakeup", { { "tid", NULL, "comm", false, true } } },
 	{ "sched_wakeup_new", { { "tid", NULL, "comm", false, true } } },
 	{ "sched_migrate_task", { { "tid", NULL, "comm", false, true } } },
-	{ "sched_process_fork", { { "parent_tid", "parent_pid", "parent_comm", false, false },
-				  { "child_tid", "child_pid", "child_comm", false, true } } },
+	{ "sched_process_fork",
+	  { { "parent_tid", "parent_pid", "parent_comm", false, false },
+	    { "child_tid", "child_pid", "child_comm", false, true } } },
 	{ "sched_process_exec", { { "tid", NULL, "filename", true, false } } },
 	{ "sched_process_exit", { { "tid", NULL, "comm", false, false } } },
 	{ "sched_process_free", { { "tid", NULL, "comm", false, true } } },

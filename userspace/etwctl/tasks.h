@@ -29,8 +29,8 @@ const char *tasks_comm(struct tasks *t, __s32 tid, __u32 cpu);
 __s32 tasks_pid(struct tasks *t, __s32 tid);
 
 /*
- * The threads an event is about besides its writer: next of a switch, the woken thread, the child of a fork, the one a block request
- * or rundown record names. At most 2 are written to @tids; returns how many.
+ * The threads an event is about besides its writer: next of a switch, the woken thread, the child of a fork, the one a
+ * block request or rundown record names. At most 2 are written to @tids; returns how many.
  */
 int tasks_subjects(struct tasks *t, const struct etw_event *event, __s32 tids[2]);
 

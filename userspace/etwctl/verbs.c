@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The table of verbs, from which parser, help, completion and the check of the manual page are made, and version. It must not
- * know what a verb does.
+ * The table of verbs, from which parser, help, completion and the check of the manual page are made, and version. It
+ * must not know what a verb does.
  */
 #include "dev.h"
 #include "etwctl.h"
@@ -21,7 +21,8 @@ const struct opt opts_json[] = {
 
 const struct verb verbs[] = {
 	{
-		"record", cmd_record, "[--] [COMMAND ...]", "Write events into a directory until COMMAND ends, or Ctrl-C", NULL,
+		"record", cmd_record, "[--] [COMMAND ...]",
+		"Write events into a directory until COMMAND ends, or Ctrl-C", NULL,
 		{ opts_providers, opts_enable, opts_file, opts_session, opts_record, opts_json },
 		EXAMPLES("etwctl record -o trace -- make -j8",
 			 "etwctl record -p sched:info:switch+wakeup -p block --pid 4711 -o trace",
@@ -35,17 +36,21 @@ const struct verb verbs[] = {
 		"stop", cmd_stop, "NAME", "Stop a session, and wait until the last of it is written", "@session",
 		{ opts_json }, NULL,
 	}, {
-		"status", cmd_status, "[NAME ...]", "Show sessions: settings, memory, events written, filtered, lost", "@session",
+		"status", cmd_status, "[NAME ...]",
+		"Show sessions: settings, memory, events written, filtered, lost", "@session",
 		{ opts_json }, NULL,
 	}, {
-		"list", cmd_list, "sessions | providers [PROVIDER ...] | events [PROVIDER ...] | profiles", "Show what there is",
+		"list", cmd_list, "sessions | providers [PROVIDER ...] | events [PROVIDER ...] | profiles",
+		"Show what there is",
 		"sessions providers events profiles|@provider",
 		{ opts_list, opts_json }, EXAMPLES("etwctl list providers", "etwctl list events sched"),
 	}, {
-		"enable", cmd_enable, "NAME PROVIDER[:LEVEL[:WHAT[:ALL]]] ...", "Enable providers in a live session, or change how", "@session|@provider",
+		"enable", cmd_enable, "NAME PROVIDER[:LEVEL[:WHAT[:ALL]]] ...",
+		"Enable providers in a live session, or change how", "@session|@provider",
 		{ opts_enable, opts_json }, EXAMPLES("etwctl enable mine block:info"),
 	}, {
-		"disable", cmd_disable, "NAME PROVIDER ...", "Disable providers in a live session", "@session|@provider",
+		"disable", cmd_disable, "NAME PROVIDER ...",
+		"Disable providers in a live session", "@session|@provider",
 		{ opts_json }, NULL,
 	}, {
 		"update", cmd_update, "NAME", "Change settings of a live session", "@session",
@@ -54,13 +59,15 @@ const struct verb verbs[] = {
 		"flush", cmd_flush, "NAME", "Deliver everything a session has recorded so far", "@session",
 		{ opts_flush, opts_json }, NULL,
 	}, {
-		"capture-state", cmd_capture_state, "NAME [PROVIDER ...]", "Ask a session's providers to record the state they are in", "@session|@provider",
+		"capture-state", cmd_capture_state, "NAME [PROVIDER ...]",
+		"Ask a session's providers to record the state they are in", "@session|@provider",
 		{ opts_json }, NULL,
 	}, {
 		"snapshot", cmd_snapshot, "NAME", "Write what a flight recorder holds; it goes on", "@session",
 		{ opts_snapshot, opts_json }, EXAMPLES("etwctl snapshot box -o trace"),
 	}, {
-		"watch", cmd_watch, "[NAME]", "Print events live, in time order: of a session, or with -p of one of its own", "@session",
+		"watch", cmd_watch, "[NAME]",
+		"Print events live, in time order: of a session, or with -p of one of its own", "@session",
 		{ opts_providers, opts_watch, opts_filter, opts_print, opts_json },
 		EXAMPLES("etwctl watch mine", "etwctl watch -p sched:info:switch --comm 'nginx*'"),
 	}, {
@@ -68,7 +75,8 @@ const struct verb verbs[] = {
 		{ opts_filter, opts_print, opts_json },
 		EXAMPLES("etwctl dump --event 'block_*' trace", "etwctl dump --from +1.5 --to +2 --cpu 0 trace"),
 	}, {
-		"summary", cmd_summary, "DIR ...", "Sum up traces: who ran, waited, read and wrote, faulted; and what was lost", "@dir",
+		"summary", cmd_summary, "DIR ...",
+		"Sum up traces: who ran, waited, read and wrote, faulted; and what was lost", "@dir",
 		{ opts_filter, opts_summary, opts_json }, EXAMPLES("etwctl summary trace"),
 	}, {
 		"repair", cmd_repair, "DIR ...", "Make traces whole that their writer could not finish", "@dir",
@@ -114,10 +122,12 @@ int cmd_version(int argc, char **argv)
 		}
 		json_line(obj);
 	} else {
-		printf("etwctl %s, ABI %d, record format %d\n", etw_library_version(), ETW_ABI_VERSION, ETW_RECORD_VERSION);
+		printf("etwctl %s, ABI %d, record format %d\n", etw_library_version(), ETW_ABI_VERSION,
+		       ETW_RECORD_VERSION);
 		if (!err) {
 			printf("module: ABI %u, record format %u, ", v.abi, v.record);
-			printf("%s of at most %s of memory used\n", show_bytes(v.memory_used), show_bytes(v.memory_limit));
+			printf("%s of at most %s of memory used\n", show_bytes(v.memory_used),
+			       show_bytes(v.memory_limit));
 		} else {
 			printf("module: %s\n", etw_last_error());
 		}
