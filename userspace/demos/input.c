@@ -4,6 +4,7 @@
 
 #include <err.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +15,14 @@ static uint64_t now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal)
+{
+	(void)signal;
+	interrupted = 1;
 }
 
 static void must(int ret)
@@ -42,6 +51,9 @@ void input_open(struct input *in, const char *name, const char *where, const str
 		must(etw_session_enable(in->session, &providers[i]));
 	in->start = etw_consumer_trace(in->consumer, 0)->start;
 	in->end = now() + seconds * 1e9;
+	signal(SIGINT, interrupt);
+	signal(SIGTERM, interrupt);
+	warnx("recording for %g seconds, or until Ctrl-C", seconds);
 }
 
 const struct etw_event *input_next(struct input *in)
@@ -58,7 +70,7 @@ const struct etw_event *input_next(struct input *in)
 		if (ret != -EAGAIN && ret != -EINTR)
 			must(ret);
 		/* What was recorded until the stop still comes. */
-		if (in->session && in->end && now() >= in->end) {
+		if (in->session && in->end && (interrupted || now() >= in->end)) {
 			in->end = 0;
 			must(etw_session_stop(in->session));
 		}

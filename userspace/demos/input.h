@@ -11,14 +11,14 @@
 struct input {
 	struct etw_control *control;	/* live only, as the next two */
 	struct etw_session *session;
-	uint64_t end;			/* CLOCK_MONOTONIC ns */
+	uint64_t end;			/* CLOCK_MONOTONIC ns; 0: stopped */
 	struct etw_consumer *consumer;
 	uint64_t start;			/* session clock: begin of the trace */
 };
 
 /*
- * @where: a trace directory, or for how many seconds to record. Then a session called @name is made, with these providers
- * enabled. Ends the program with a message if that fails.
+ * @where: a trace directory, or for how many seconds to record (Ctrl-C ends it earlier). Then a session called @name is made
+ * with these providers enabled, and a line on stderr says so. Ends the program with a message if that fails.
  */
 void input_open(struct input *in, const char *name, const char *where, const struct etw_enable_options *providers, unsigned int nr);
 

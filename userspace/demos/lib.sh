@@ -40,6 +40,25 @@ check() {
 equal() { [ "$1" = "$2" ]; }
 at_least() { [ "$1" -ge "$2" ]; }
 
+# start TOOL ARGUMENT...: run a tool of ours in the background until stop; its output goes to TOOL.txt. Returns when it records.
+start() {
+	TOOL=$1
+	"$@" >"$OUT/$1.txt" 2>"/tmp/$1.err" &
+	TOOL_PID=$!
+	until grep -q recording "/tmp/$TOOL.err"; do
+		kill -0 "$TOOL_PID" 2>/dev/null || break
+		sleep 0.1
+	done
+}
+
+# stop: end it; STATUS is its exit status.
+stop() {
+	kill -INT "$TOOL_PID" 2>/dev/null || true
+	# shellcheck disable=SC2034	# for the demos
+	wait "$TOOL_PID" && STATUS=0 || STATUS=$?
+	grep -v recording "/tmp/$TOOL.err" || true
+}
+
 # word KEY FILE: the value of KEY=value, as demo-work prints it.
 word() {
 	sed -n "s/.*\\b$1=\\([^ ]*\\).*/\\1/p" "$2" | head -n 1
