@@ -382,7 +382,7 @@ class Trace:
 
 # ---------------------------------------------------------------- rules
 
-# Fields that readers depend on, in order; ours may follow. c16, str: text; x: hexadecimal.
+# Fields that readers depend on, in order; ours may follow. c16, str: text; x: hexadecimal, which the others may be too.
 FIELDS = {
     "sched_switch": "prev_comm c16, prev_tid i32, prev_prio i32, prev_state i64, next_comm c16, next_tid i32, next_prio i32",
     "sched_waking": "comm c16, tid i32, prio i32, target_cpu i32",
@@ -500,13 +500,17 @@ def rule_env(t):
 
 
 def rule_clock(t):
-    """metadata: one clock of nanoseconds named monotonic, with offset and without offset_s"""
-    if get(t.clock, "name") != "monotonic" or get(t.clock, "freq") != 1000000000:
+    """metadata: one clock of nanoseconds with offset and without offset_s; monotonic has the boot's uuid, another is absolute"""
+    if get(t.clock, "freq") != 1000000000 or not get(t.clock, "name"):
         raise Broken("metadata: clock %s, %s Hz" % (get(t.clock, "name"), get(t.clock, "freq")))
     if get(t.clock, "offset") is None or get(t.clock, "offset_s") is not None:
         raise Broken("metadata: clock offset %s, offset_s %s" % (get(t.clock, "offset"), get(t.clock, "offset_s")))
-    if not re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", str(get(t.clock, "uuid"))):
-        raise Broken("metadata: clock uuid %s" % get(t.clock, "uuid"))
+    # Readers take only a clock of that name to count from one moment in all traces of a boot, unless told that it is absolute.
+    if get(t.clock, "name") == "monotonic":
+        if not re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", str(get(t.clock, "uuid"))):
+            raise Broken("metadata: clock uuid %s" % get(t.clock, "uuid"))
+    elif str(get(t.clock, "absolute")).upper() != "TRUE" or get(t.clock, "uuid") is not None:
+        raise Broken("metadata: clock %s: absolute %s, uuid %s" % (get(t.clock, "name"), get(t.clock, "absolute"), get(t.clock, "uuid")))
 
 
 def rule_classes(t):
@@ -536,7 +540,7 @@ def rule_fields(t):
     for c in t.classes.values():
         have = [(n[1:], short(k, length)) for n, k, length in c.fields[1]]
         want = [tuple(w.split()) for w in FIELDS.get(c.name, "").split(", ") if w]
-        if have[:len(want)] != want:
+        if [(n, k) if w.endswith("x") else (n, k.rstrip("x")) for (n, k), (_, w) in zip(have, want)] != want:
             raise Broken("metadata: %s has %s, not %s" % (c.name, have, want))
         for name, kind in NAMED.get(c.name, {}).items():
             if dict(have).get(name) != kind:
@@ -822,6 +826,13 @@ def faults():
     yield "first line missing", meta("/* CTF 1.8 */", "/* ctf */")
     yield "not ASCII", meta('"box"', '"b\xf6x"')
     yield "no clock offset", meta("\toffset = 1700000000000000000;\n", "")
+    yield "another clock that is not absolute", meta("name = monotonic;", "name = boottime;")
+    yield "no clock uuid", meta('\tuuid = "11111111-2222-4333-8444-555555555555";\n', "")
+    yield "an address that is not hexadecimal", lambda t: t.update(metadata=t["metadata"] + """event {
+	name = "x86_exceptions_page_fault_user"; id = 2; stream_id = 0;
+	fields := struct { u64_t _address; u64_t _ip; u8_t _error_code; };
+};
+""")
     yield "another tracer name", meta("lttng-modules", "etw")
     yield "env without hostname", meta('\thostname = "box";\n', "")
     yield "event id twice", meta("id = 1;", "id = 0;")
