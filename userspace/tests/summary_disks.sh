@@ -10,7 +10,9 @@ modprobe null_blk nr_devices=1 queue_mode=2 irqmode=1 memory_backed=1 gb=1
 modprobe ext4 2>/dev/null || true
 
 printf 'n\np\n1\n\n\nw\n' | fdisk /dev/vda >/dev/null 2>&1
-echo mq-deadline >/sys/block/vda/queue/scheduler
+# Some kernels have no scheduler, or not this one: then requests are merged in the plug only.
+modprobe mq-deadline 2>/dev/null || true
+echo mq-deadline 2>/dev/null >/sys/block/vda/queue/scheduler || true
 mke2fs /dev/vda1 >/dev/null
 mkdir -p /mnt
 mount -t ext4 /dev/vda1 /mnt
