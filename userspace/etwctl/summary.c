@@ -117,7 +117,7 @@ static struct sum_text text(const struct etw_event *event, int field)
 	return t;
 }
 
-/* Fields are numbered in the order of the table above. */
+/* Fields are numbered in the order of the table above. Long, because each kind of event has its case. */
 static void convert(const struct plan *p, const struct etw_event *ev, struct sum_event *e)
 {
 	const int *f = p->field;
@@ -192,8 +192,12 @@ static void convert(const struct plan *p, const struct etw_event *ev, struct sum
 static void note_cause(struct summary_report *r, const struct plan *p, const struct etw_event *ev)
 {
 	const struct etw_trace *t = etw_consumer_trace(r->consumer, ev->trace);
+	uint64_t cause = etw_event_uint(ev, p->field[1]);
 	struct summary_cause *c;
 
+	/* The writer's final counts say it for the whole trace, if it came to write them. */
+	if (!t->finished && cause < ETW_NR_LOST)
+		r->lost_causes[cause] += etw_event_uint(ev, p->field[2]);
 	if (r->nr_causes == SUMMARY_MAX_CAUSES)
 		return;
 	if (!(r->nr_causes & (r->nr_causes - 1)))
@@ -201,7 +205,7 @@ static void note_cause(struct summary_report *r, const struct plan *p, const str
 	c = &r->causes[r->nr_causes++];
 	c->trace = ev->trace;
 	c->cpu = etw_event_uint(ev, p->field[0]);
-	c->cause = etw_event_uint(ev, p->field[1]);
+	c->cause = cause;
 	c->count = etw_event_uint(ev, p->field[2]);
 	c->first = etw_event_int(ev, p->field[3]) + t->offset;
 	c->last = etw_event_int(ev, p->field[4]) + t->offset;
@@ -302,7 +306,7 @@ static void settle_window(struct reader *rd)
 			r->from = first;
 		if (!i || stop > r->to)
 			r->to = stop;
-		for (int c = 0; c < ETW_NR_LOST; c++)
+		for (int c = 0; c < ETW_NR_LOST && t->finished; c++)
 			r->lost_causes[c] += t->lost[c];
 	}
 	if (rd->filter.from.set && rd->filter.from.epoch > r->from)

@@ -115,7 +115,7 @@ static void lost_causes(const struct summary_report *r)
 			printf("  %-9s %12s  %s\n", etw_lost_name(c), show_count(r->lost_causes[c]), etw_lost_text(c));
 	}
 	if (r->lost > known)
-		printf("  %-9s %12s  the trace does not say why (it was not finished)\n", "unknown",
+		printf("  %-9s %12s  the trace was not finished: it does not say why\n", "unknown",
 		       show_count(r->lost - known));
 }
 

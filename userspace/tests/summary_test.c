@@ -7,6 +7,7 @@
 #include "../etwctl/summary_model.c"
 #include "../etwctl/summary_task.c"
 #include "../etwctl/summary_sched.c"
+#include "../etwctl/summary_bio.c"
 #include "../etwctl/summary_block.c"
 #include "../etwctl/summary_fault.c"
 
