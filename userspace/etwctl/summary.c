@@ -471,8 +471,10 @@ static void sort_events(struct reader *rd)
 		}
 	}
 	for (unsigned int i = 0; i < r->nr_providers; i++)
-		qsort(r->providers[i].classes, r->providers[i].nr_classes, sizeof(struct summary_class), by_count);
-	qsort(r->providers, r->nr_providers, sizeof(*r->providers), by_provider);
+		if (r->providers[i].nr_classes)
+			qsort(r->providers[i].classes, r->providers[i].nr_classes, sizeof(struct summary_class), by_count);
+	if (r->nr_providers)
+		qsort(r->providers, r->nr_providers, sizeof(*r->providers), by_provider);
 }
 
 /* ---------------------------------------------------------------- the verb */
