@@ -187,16 +187,17 @@ RUN etwctl start mine -q -o trace && etwctl status mine --json; etwctl stop mine
 EXPECT "reader_pid":[1-9]
 
 NAME start_is_a_daemon
-RUN etwctl start mine -q -o trace
+RUN exec 7>kept; etwctl start mine -q -o trace
 RUN pid=$(etwctl status mine --json | sed 's/.*"reader_pid":\([0-9]*\).*/\1/')
 RUN set -- $(sed 's/.*) //' /proc/$pid/stat); echo "parent $2 session $4 terminal $5 pid $pid"
-RUN for f in fd/0 fd/1 fd/2 cwd; do echo "$f $(readlink /proc/$pid/$f)"; done
+RUN for f in fd/0 fd/1 fd/2 cwd; do echo "$f $(readlink /proc/$pid/$f)"; done; ls -l /proc/$pid/fd | grep -c kept
 RUN etwctl stop mine
 EXPECT ^parent 1 session [1-9][0-9]* terminal 0 
 EXPECT ^fd/0 /dev/null$
 EXPECT ^fd/1 /dev/null$
 EXPECT ^fd/2 /dev/null$
 EXPECT ^cwd /$
+EXPECT ^0$
 
 NAME start_twice
 RUN etwctl start mine -q -o trace && etwctl start mine -o other; rc=$?

@@ -80,9 +80,10 @@ static int start_writer(struct run *r)
 		pid = fork();
 		if (pid)
 			_exit(pid < 0);
-		for (int fd = 3; fd < 256; fd++)
-			if (fd != ready[1])
-				close(fd);
+		/* What the caller had open is not ours to keep. */
+		if (ready[1] > 3)
+			close_range(3, ready[1] - 1, 0);
+		close_range(ready[1] + 1, ~0U, 0);
 		_exit(writer_main(r, ready[1]));
 	}
 	close(ready[1]);
