@@ -35,8 +35,8 @@ struct etw_field {
 #define ETW_MAX_SCRUB 2
 
 /*
- * One class of events. All but @targets, @users and what registration fills in is constant.
- * @targets changes under etw_control, is read with preemption off.
+ * One class of events. All but @targets and what registration fills in is constant.
+ * @targets changes under etw_control, is read with preemption off, and is never NULL once the class is registered.
  */
 struct etw_class {
 	struct etw_targets __rcu *targets;
@@ -59,7 +59,6 @@ struct etw_class {
 	const char *tracepoint;		/* NULL: no hook needed */
 	void *probe;
 	struct tracepoint *tp;		/* found at registration */
-	unsigned int users;		/* targets; under etw_control */
 	const char *unavailable;	/* NULL, or why this kernel cannot produce it */
 
 	struct etw_provider *provider;

@@ -3,7 +3,9 @@
 #ifndef ETW_COMPAT_H
 #define ETW_COMPAT_H
 
+#include <linux/atomic.h>
 #include <linux/mm.h>
+#include <linux/preempt.h>
 #include <linux/version.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
@@ -30,6 +32,29 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set, vm_f
 {
 	vma->vm_flags = (vma->vm_flags | set) & ~clear;
 }
+#endif
+
+/* Up to 6.12 a tracepoint pauses preemption around its probes; from 7.0 on, and for some before, it does not. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#define etw_probe_preempt_disable()	preempt_disable_notrace()
+#define etw_probe_preempt_enable()	preempt_enable_notrace()
+#else
+#define etw_probe_preempt_disable()	do { } while (0)
+#define etw_probe_preempt_enable()	do { } while (0)
+#endif
+
+/* An exchange against interrupts of this CPU only; the flag of the instruction tells success. */
+#ifdef try_cmpxchg64_local
+#define etw_try_cmpxchg64_local(ptr, old, new)	try_cmpxchg64_local(ptr, old, new)
+#elif defined(__raw_try_cmpxchg)
+#define etw_try_cmpxchg64_local(ptr, old, new)	__raw_try_cmpxchg(ptr, old, new, 8, "")
+#else
+#define etw_try_cmpxchg64_local(ptr, old, new)							\
+	({											\
+		u64 _old = *(old), _seen = cmpxchg64_local(ptr, _old, new);			\
+		*(old) = _seen;									\
+		_seen == _old;									\
+	})
 #endif
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)

@@ -99,21 +99,11 @@ static const struct etw_enabling *wants(struct etw_session *s, const struct etw_
 	return e && e->enabled && passes(e, class) ? e : NULL;
 }
 
-/* The targets of @class as the enablings of all sessions now say; NULL none, or ERR_PTR(-ENOMEM). */
-static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp)
+/* Append the targets of @class that are special, or those that are not. */
+static void add_targets(struct etw_targets *targets, const struct etw_class *class, bool special)
 {
-	struct etw_targets *targets;
 	struct etw_session *s;
-	u32 nr = 0;
 
-	list_for_each_entry(s, &etw_root.sessions, node)
-		nr += !!wants(s, class);
-	if (!nr || class->rundown)
-		return NULL;
-	targets = kzalloc(struct_size(targets, t, nr), gfp);
-	if (!targets)
-		return ERR_PTR(-ENOMEM);
-	targets->all_filtered = true;
 	list_for_each_entry(s, &etw_root.sessions, node) {
 		const struct etw_enabling *e = wants(s, class);
 		struct etw_target *t = &targets->t[targets->nr];
@@ -122,33 +112,71 @@ static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp
 			continue;
 		etw_session_fill_target(s, etw_session_class_number(s, class), t);
 		t->filter = e->filter;
-		targets->all_filtered &= !!e->filter;
-		targets->nr++;
+		t->special |= !!e->filter;
+		if (t->special)
+			t->relays = &etw_no_relays;
+		if (t->special == special)
+			targets->nr++;
+		else
+			memset(t, 0, sizeof(*t));
 	}
+}
+
+/* The targets of @class as the enablings of all sessions now say, or ERR_PTR(-ENOMEM). */
+static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp)
+{
+	struct etw_targets *targets;
+	struct etw_session *s;
+	u32 i, nr = 0;
+
+	list_for_each_entry(s, &etw_root.sessions, node)
+		nr += !!wants(s, class);
+	if (!nr || class->rundown)
+		return &etw_no_targets;
+	targets = kzalloc(struct_size(targets, t, nr + 1), gfp);
+	if (!targets)
+		return ERR_PTR(-ENOMEM);
+	targets->class = class;
+	/* from the first special one on a record goes the long way, so these come last */
+	add_targets(targets, class, false);
+	add_targets(targets, class, true);
+	targets->all_filtered = true;
+	for (i = 0; i < nr; i++)
+		targets->all_filtered &= !!targets->t[i].filter;
 	return targets;
+}
+
+static void free_targets(struct etw_targets *targets)
+{
+	if (targets != &etw_no_targets)
+		kfree(targets);
+}
+
+static struct etw_targets *targets_of(const struct etw_class *class)
+{
+	return rcu_dereference_protected(class->targets, lockdep_is_held(&etw_control));
 }
 
 /* Make the targets of all of @p's classes anew. On failure nothing has changed. */
 static int rebuild(struct etw_provider *p, gfp_t gfp, struct retired *retired)
 {
 	struct etw_targets **fresh = kcalloc(p->nr_classes, sizeof(*fresh), gfp);
-	u32 i, attached = 0;
+	u32 i, made, attached = 0;
 	int err = 0;
 
 	if (!fresh)
 		return -ENOMEM;
-	for (i = 0; i < p->nr_classes; i++) {
-		fresh[i] = make_targets(p->classes[i], gfp);
-		if (IS_ERR(fresh[i])) {
-			err = PTR_ERR(fresh[i]);
-			fresh[i] = NULL;
+	for (made = 0; made < p->nr_classes; made++) {
+		fresh[made] = make_targets(p->classes[made], gfp);
+		if (IS_ERR(fresh[made])) {
+			err = PTR_ERR(fresh[made]);
 			goto free;
 		}
 	}
 	for (; attached < p->nr_classes; attached++) {
 		struct etw_class *class = p->classes[attached];
 
-		if (!fresh[attached] || rcu_access_pointer(class->targets))
+		if (!fresh[attached]->nr || targets_of(class)->nr)
 			continue;
 		err = etw_hook_attach(class);
 		if (err)
@@ -156,13 +184,12 @@ static int rebuild(struct etw_provider *p, gfp_t gfp, struct retired *retired)
 	}
 	for (i = 0; i < p->nr_classes; i++) {
 		struct etw_class *class = p->classes[i];
-		struct etw_targets *old;
+		struct etw_targets *old = targets_of(class);
 
-		old = rcu_replace_pointer(class->targets, fresh[i], lockdep_is_held(&etw_control));
-		class->users = fresh[i] ? fresh[i]->nr : 0;
-		if (!old)
+		rcu_assign_pointer(class->targets, fresh[i]);
+		if (!old->nr)
 			continue;
-		if (!fresh[i]) {
+		if (!fresh[i]->nr) {
 			etw_hook_detach(class);
 			retired->detached = true;
 		}
@@ -176,14 +203,14 @@ detach:
 	while (attached--) {
 		struct etw_class *class = p->classes[attached];
 
-		if (fresh[attached] && !rcu_access_pointer(class->targets)) {
+		if (fresh[attached]->nr && !targets_of(class)->nr) {
 			etw_hook_detach(class);
 			retired->detached = true;
 		}
 	}
 free:
-	for (i = 0; i < p->nr_classes; i++)
-		kfree(fresh[i]);
+	while (made--)
+		free_targets(fresh[made]);
 	kfree(fresh);
 	return err;
 }

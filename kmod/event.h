@@ -9,14 +9,17 @@
  *		...
  *	ETW_EVENT(sched_switch, SCHED_SWITCH, .event_id = 1, .level = ETW_LEVEL_INFO, .keyword = SCHED_KW_SWITCH);
  *
- *	ETW_PROBE(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+ *	ETW_PROBE(sched_switch, next,
+ *		  TP_PROTO(bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state),
+ *		  TP_ARGS(preempt, prev, next, prev_state))
  *	{
  *		struct sched_switch_record r;
+ *		struct etw_event event;
  *
- *		if (!etw_begin(&sched_switch_class, next))
+ *		if (!etw_begin(&event, targets, next))
  *			return;
  *		r.prev_tid = prev->pid; ...
- *		etw_end(&sched_switch_class, &r, sizeof(r), next);
+ *		etw_end(&event, &r, sizeof(r));
  *	}
  *
  * Types of variable length (STRING, SEQ_S32) have a place in the schema and none in the struct: the probe writes the parts before,
@@ -81,12 +84,35 @@
 	__builtin_types_compatible_p(typeof(check_trace_callback_type_##tp), void (void (*)(void *, ##__VA_ARGS__)))
 
 /*
- * The probe of @tp, with @tp's arguments by type and name. The probe's own type is that of the assertion, so a prototype that
- * changed on some kernel breaks the build there. Wire it up with ETW_HOOK(tp) in ETW_EVENT().
+ * The probe of @tp, whose own type is that of the assertion, so a prototype that changed on some kernel breaks the build there. It
+ * looks whether anybody wants the record, about the writer or about @subject (NULL: the writer only), and saves no registers for that;
+ * the body that follows the macro builds the record for @targets. Wire it up with ETW_HOOK(tp) in ETW_EVENT().
  */
-#define ETW_PROBE(tp, ...)										\
-	static_assert(ETW_TP_IS(tp, ##__VA_ARGS__), "tracepoint " #tp " has another prototype in this kernel");	\
-	static notrace void probe_##tp(void *data, ##__VA_ARGS__)
+#define ETW_PROBE(tp, subject, proto, args)								\
+	static_assert(ETW_TP_IS(tp, PARAMS(proto)), "tracepoint " #tp " has another prototype in this kernel");	\
+	ETW_PROBE_NAMED(tp, subject, PARAMS(proto), PARAMS(args))
+
+/* The same without the assertion, for a probe that is chosen by type. Three functions, so that the usual way is two jumps. */
+#define ETW_PROBE_NAMED(name, subject, proto, args)							\
+	static noinline notrace void write_##name(const struct etw_targets *targets, proto);		\
+	static noinline notrace void filter_##name(const struct etw_targets *targets, proto)		\
+	{												\
+		if (!etw_rejected(targets, subject))							\
+			write_##name(targets, args);							\
+	}												\
+	static notrace void probe_##name(void *data, proto)						\
+	{												\
+		const struct etw_targets *targets;							\
+													\
+		etw_probe_preempt_disable();								\
+		targets = etw_targets_of(data);								\
+		if (unlikely(targets->all_filtered))							\
+			filter_##name(targets, args);							\
+		else											\
+			write_##name(targets, args);							\
+		etw_probe_preempt_enable();								\
+	}												\
+	static noinline notrace void write_##name(const struct etw_targets *targets, proto)
 
 #define ETW_DECLARE_PROBE(tp, ...)	static void probe_##tp(void *data, ##__VA_ARGS__)
 #define ETW_HOOK(tp)			.tracepoint = #tp, .probe = probe_##tp

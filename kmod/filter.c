@@ -38,17 +38,14 @@ static int compare_pids(const void *a, const void *b)
 
 void etw_filter_init(struct etw_filter *filter, u32 nr)
 {
-	const u32 word = 8 * sizeof(unsigned long);
 	u32 i, n = 0;
 
 	sort(filter->pids, nr, sizeof(filter->pids[0]), compare_pids, NULL);
 	memset(filter->hash, 0, sizeof(filter->hash));
 	for (i = 0; i < nr; i++) {
-		u32 bit = (u32)filter->pids[i] % ETW_FILTER_HASH_BITS;
-
 		if (n && filter->pids[n - 1] == filter->pids[i])
 			continue;
-		filter->hash[bit / word] |= 1UL << (bit % word);
+		filter->hash[(u32)filter->pids[i] % ETW_FILTER_HASH] = 1;
 		filter->pids[n++] = filter->pids[i];
 	}
 	filter->nr = n;

@@ -16,14 +16,14 @@ struct etw_rule {
 void etw_rule_init(struct etw_rule *rule, u8 level, u64 any, u64 all, bool ignore_keyword_0);
 bool etw_rule_passes(const struct etw_rule *rule, u8 event_level, u64 event_keyword);
 
-#define ETW_FILTER_HASH_BITS 1024
+#define ETW_FILTER_HASH 1024
 
 /*
- * A set of task numbers of the initial pid namespace. Constant once published. Most rejections cost one bit test each; the exact
+ * A set of task numbers of the initial pid namespace. Constant once published. Most rejections cost one test each; the exact
  * answer is a binary search.
  */
 struct etw_filter {
-	unsigned long hash[ETW_FILTER_HASH_BITS / (8 * sizeof(unsigned long))];
+	u8 hash[ETW_FILTER_HASH];	/* bytes, not bits: one instruction tests one */
 	u32 nr;
 	s32 pids[];			/* ascending, no duplicates */
 };
@@ -35,10 +35,7 @@ bool etw_filter_has_exact(const struct etw_filter *filter, s32 pid);
 /* False: certainly not. */
 static inline bool etw_filter_may_have(const struct etw_filter *filter, s32 pid)
 {
-	const u32 bit = (u32)pid % ETW_FILTER_HASH_BITS;
-	const u32 word = 8 * sizeof(unsigned long);
-
-	return (filter->hash[bit / word] >> (bit % word)) & 1;
+	return filter->hash[(u32)pid % ETW_FILTER_HASH];
 }
 
 static inline bool etw_filter_has(const struct etw_filter *filter, s32 pid)

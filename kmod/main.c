@@ -38,6 +38,7 @@ static int __init etw_init(void)
 	u32 nr;
 	int err;
 
+	etw_relay_init();
 	err = etw_session_init();
 	if (err)
 		return err;

@@ -6,6 +6,7 @@
 #include "hook.h"
 #include "provider.h"
 #include "schema.h"
+#include "write.h"
 
 DEFINE_MUTEX(etw_control);
 
@@ -22,6 +23,7 @@ int etw_provider_register(struct etw_provider *provider)
 		if (err)
 			return err;
 		provider->classes[i]->provider = provider;
+		RCU_INIT_POINTER(provider->classes[i]->targets, &etw_no_targets);
 	}
 	etw_hook_find(provider->classes, provider->nr_classes);
 	mutex_lock(&etw_control);

@@ -8,6 +8,20 @@
 
 #include "relay.h"
 
+/* Offset 0 of a packet, for which the long way is responsible, which asks for this relay first. */
+static struct etw_slot no_slot;
+struct etw_relay etw_no_relay = { .current_slot = &no_slot };
+DEFINE_PER_CPU(struct etw_relay *, etw_no_relays);
+
+/* Not by an initialiser: the module loader does not relocate those of per-CPU variables. */
+void etw_relay_init(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		per_cpu(etw_no_relays, cpu) = &etw_no_relay;
+}
+
 static u64 lap_of(const struct etw_relay *r, u64 position)
 {
 	return position >> r->lap_shift;
@@ -147,7 +161,7 @@ notrace void etw_relay_reserve(struct etw_relay *r, u64 now, bool boot_clock, u3
 		ts = max(now, seen);
 		if (ts != seen && cmpxchg64_local(&r->last_seen, seen, ts) != seen)
 			continue;					/* a nested context raised it */
-		res->extended = ts - READ_ONCE(r->last_rec) >= 1ULL << 32;	/* (c) */
+		res->extended = ts >= READ_ONCE(r->extend_at);		/* (c) */
 		res->size = len + (res->extended ? sizeof(struct etw_record_extended) : sizeof(struct etw_record_compact));
 		at = old;
 		if (!etw_relay_offset(r, old) || etw_relay_offset(r, old) + res->size > r->mask) {
@@ -168,7 +182,7 @@ notrace void etw_relay_reserve(struct etw_relay *r, u64 now, bool boot_clock, u3
 		if (cmpxchg64_local(&r->reserve, old, at + res->size) == old)	/* (f) */
 			break;
 	}
-	WRITE_ONCE(r->last_rec, ts);
+	WRITE_ONCE(r->extend_at, ts + ETW_COMPACT_RANGE);
 
 	if (at != old)
 		close_packet(r, old, ts, lost);

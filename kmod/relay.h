@@ -14,7 +14,7 @@
  * A record fits only if at least one byte of padding stays after it, so every packet is closed in one way: by an exchange that
  * moves the position past the rest. Whoever makes the commit bytes equal the sub-buffer size delivers.
  *
- * Ordering. All writers of a relay run on one CPU, so for @reserve, @last_seen, @last_rec, @lost and the commit words program order
+ * Ordering. All writers of a relay run on one CPU, so for @reserve, @last_seen, @extend_at, @lost and the commit words program order
  * and compiler barriers suffice. Across CPUs:
  *   deliver():    smp_store_release(word)	pairs with smp_load_acquire(word) in get(): records, header and descriptor
  *   put():        smp_store_release(consumed)	pairs with smp_load_acquire(consumed) in room()
@@ -36,6 +36,7 @@
 #include <linux/etw.h>
 
 #include "clock.h"
+#include "compat.h"
 
 #define ETW_SLOT_OPEN		1ULL
 #define ETW_SLOT_TAKEN		2ULL
@@ -81,7 +82,7 @@ struct etw_relay {
 	/* writers, owner CPU only */
 	u64 reserve ____cacheline_aligned_in_smp;
 	u64 last_seen;			/* raised before the reservation; clamps time */
-	u64 last_rec;			/* stored after it; alone decides on the extended header */
+	u64 extend_at;			/* stored after it: the record's stamp + 2^32, from which on a header must be extended */
 	u64 lost;			/* all causes: what packets carry */
 	u64 overwritten;
 	struct etw_slot *current_slot;	/* where the last packet was begun or found: a hint */
@@ -120,7 +121,15 @@ struct etw_relay {
 	u64 memory;
 };
 
+/* A compact header's stamp tells times apart that are less than this after the one before. */
+#define ETW_COMPACT_RANGE	(1ULL << 32)
+
+/* How many writers this CPU is in, one interrupted by the other. */
 DECLARE_PER_CPU(int, etw_nesting);
+
+/* Stands for the relay a CPU does not have yet: nothing ever fits into it. */
+extern struct etw_relay etw_no_relay;
+DECLARE_PER_CPU(struct etw_relay *, etw_no_relays);	/* it, on every CPU, after etw_relay_init() */
 
 struct etw_relay_config {
 	u32 subbuf_size;
@@ -133,6 +142,9 @@ struct etw_relay_config {
 	wait_queue_head_t *wait;	/* the session's, woken with the relay's */
 	int *waiting;
 };
+
+/* Once, before anything else here. */
+void etw_relay_init(void);
 
 /* Process context. EDQUOT over the module's memory limit, ENOMEM. */
 struct etw_relay *etw_relay_create(u32 cpu, const struct etw_relay_config *config);
@@ -201,38 +213,37 @@ void etw_relay_lose(struct etw_relay *relay, unsigned int cause, u64 ts);
  */
 static __always_inline bool etw_relay_try_reserve(struct etw_relay *r, u64 now, u32 size, struct etw_reservation *res)
 {
-	const u64 old = READ_ONCE(r->reserve);				/* (a) */
-	const u64 seen = READ_ONCE(r->last_seen);			/* (b) */
+	u64 old = READ_ONCE(r->reserve);				/* (a) */
+	u64 seen = READ_ONCE(r->last_seen);				/* (b) */
 	struct etw_slot *slot = READ_ONCE(r->current_slot);
-	u64 offset = old - READ_ONCE(slot->position);
+	u64 at = old, offset = old - READ_ONCE(slot->position);
 
 	/* in this slot, not at its start, with a byte to spare: as one unsigned comparison */
 	if (unlikely(offset - 1 >= r->mask - size))
 		return false;
-	if (unlikely(now < seen) || unlikely(cmpxchg64_local(&r->last_seen, seen, now) != seen))
+	if (unlikely(now < seen) || unlikely(!etw_try_cmpxchg64_local(&r->last_seen, &seen, now)))
 		return false;
-	if (unlikely((now - READ_ONCE(r->last_rec)) >> 32))		/* (c) */
+	if (unlikely(now >= READ_ONCE(r->extend_at)))			/* (c) */
 		return false;
 	res->to = READ_ONCE(slot->base) + offset;
-	if (unlikely(cmpxchg64_local(&r->reserve, old, old + size) != old))	/* (f) */
+	if (unlikely(!etw_try_cmpxchg64_local(&r->reserve, &old, at + size)))	/* (f) */
 		return false;
-	WRITE_ONCE(r->last_rec, now);
+	WRITE_ONCE(r->extend_at, now + ETW_COMPACT_RANGE);
 	res->slot = slot;
-	res->at = old;
+	res->at = at;
 	res->ts = now;
 	res->size = size;
 	return true;
 }
 
-/* Everything was stored: count it, and deliver the packet if this was the last of it. */
-static __always_inline void etw_relay_commit(struct etw_relay *r, const struct etw_reservation *res)
+/* Everything was stored: count it. The number of records if this was the last of the packet: then etw_relay_deliver() it; else 0. */
+static __always_inline u32 etw_relay_commit(struct etw_relay *r, const struct etw_reservation *res)
 {
 	u64 sum;
 
 	barrier();	/* the copy before the add; one CPU, so a compiler barrier is enough */
 	sum = local_add_return((1L << 32) | res->size, &res->slot->commit);
-	if (unlikely((u32)sum == r->size))
-		etw_relay_deliver(r, res->slot, res->at, sum >> 32);
+	return unlikely((u32)sum == r->size) ? sum >> 32 : 0;
 }
 
 #endif

@@ -132,7 +132,8 @@ struct etw_relay *etw_relay_create(u32 cpu, const struct etw_relay_config *confi
 	r->uuid = config->uuid;
 	r->session_wait = config->wait;
 	r->session_waiting = config->waiting;
-	r->start = r->last_seen = r->last_rec = config->start;
+	r->start = r->last_seen = config->start;
+	r->extend_at = config->start + ETW_COMPACT_RANGE;
 	r->reserve = r->consumed = r->next = 1ULL << r->lap_shift;	/* lap 0 means "never used" */
 	r->spare = config->nr_subbufs;
 	for (i = 0; i < config->nr_subbufs; i++)

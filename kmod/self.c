@@ -108,8 +108,14 @@ static bool write_self(struct etw_session *s, const struct etw_class *class, con
 
 static void broadcast(const struct etw_class *class, const struct etw_vec *vec, unsigned int nr)
 {
-	if (etw_begin(class, NULL))
-		etw_end_vec(class, vec, nr, NULL);
+	const struct etw_targets *targets;
+	struct etw_event event;
+
+	preempt_disable();
+	targets = etw_targets_of(class);
+	if (!(targets->all_filtered && etw_rejected(targets, NULL)) && etw_begin(&event, targets, NULL))
+		etw_end_vec(&event, vec, nr);
+	preempt_enable();
 }
 
 static void session_state(struct etw_session *s, struct session_state_record *r)

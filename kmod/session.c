@@ -321,12 +321,13 @@ void etw_session_fill_target(struct etw_session *s, u32 number, struct etw_targe
 
 	*target = (struct etw_target){
 		.relays = s->cpu_relay,
+		.true_relays = s->cpu_relay,
 		.counts = entry->counts,
 		.class_id = number,
 		.boot_clock = etw_session_boot_clock(s),
 		.scrub = entry->class->nr_scrub && !(s->flags & ETW_SESSION_ADDRESSES),
 	};
-	target->plain = !target->boot_clock && !target->scrub;
+	target->special = target->boot_clock || target->scrub;
 }
 
 bool etw_session_direct_target(struct etw_session *s, const struct etw_class *class, struct etw_target *target)
@@ -365,7 +366,7 @@ static bool little_room(struct etw_session *s)
 {
 	struct etw_relay *r = *raw_cpu_ptr(s->cpu_relay);
 
-	return r && READ_ONCE(r->reserve) - READ_ONCE(r->consumed) > (u64)(r->nr_slots - 1) << r->shift;
+	return r != &etw_no_relay && READ_ONCE(r->reserve) - READ_ONCE(r->consumed) > (u64)(r->nr_slots - 1) << r->shift;
 }
 
 /* Waiting helps only if somebody else reads. */
@@ -475,6 +476,7 @@ static void session_free(struct etw_session *s)
 static struct etw_session *session_alloc(const struct etw_session_create *args)
 {
 	struct etw_session *s = kvzalloc(sizeof(*s), GFP_KERNEL);
+	int cpu;
 
 	if (!s)
 		return NULL;
@@ -505,6 +507,8 @@ static struct etw_session *session_alloc(const struct etw_session_create *args)
 		session_free(s);
 		return NULL;
 	}
+	for_each_possible_cpu(cpu)
+		*per_cpu_ptr(s->cpu_relay, cpu) = &etw_no_relay;
 	return s;
 }
 
@@ -515,8 +519,8 @@ static void take_clocks(struct etw_session *s)
 	etw_clocks_read(&c);
 	switch (s->clock) {
 	case ETW_CLOCK_REAL:
-		s->clock_add = c.real - c.monotonic;
-		s->start_time = c.real;
+		s->clock_add = ktime_to_ns(ktime_mono_to_real(0));
+		s->start_time = c.monotonic + s->clock_add;
 		break;
 	case ETW_CLOCK_BOOT:
 		s->start_time = c.boot;
@@ -524,7 +528,12 @@ static void take_clocks(struct etw_session *s)
 	default:
 		s->start_time = c.monotonic;
 	}
-	s->clock_offset = c.real - s->start_time;
+	/* exact, and so the same for all sessions of a boot unless the time was stepped: their traces then merge */
+	s->clock_offset = ktime_to_ns(ktime_mono_to_real(0));
+	if (s->clock == ETW_CLOCK_REAL)
+		s->clock_offset = 0;
+	else if (s->clock == ETW_CLOCK_BOOT)
+		s->clock_offset -= ktime_to_ns(ktime_mono_to_any(0, TK_OFFS_BOOT));
 }
 
 /* Give the session its id and its name, which nobody else can then take. */

@@ -10,36 +10,15 @@
 
 DEFINE_PER_CPU(int, etw_nesting);
 
-static __always_inline bool task_may_pass(const struct etw_filter *f, const struct task_struct *task)
-{
-	return etw_filter_may_have(f, task->pid) | etw_filter_may_have(f, task->tgid);
-}
+/* Its list ends at once. */
+struct etw_targets etw_no_targets = { .all_filtered = true, .t = { { .relays = NULL } } };
 
-static noinline notrace bool passes_exactly(const struct etw_filter *f, const struct task_struct *subject)
+
+/* The writer, or the task the event is about, is among the filter's. */
+static notrace bool passes(const struct etw_filter *f, const struct task_struct *subject)
 {
 	return etw_filter_has(f, current->pid) || etw_filter_has(f, current->tgid) ||
 	       (subject && (etw_filter_has(f, subject->pid) || etw_filter_has(f, subject->tgid)));
-}
-
-/* The writer, or the task the event is about, is among the filter's. */
-notrace bool etw_filter_passes_current(const struct etw_filter *f, const struct task_struct *subject)
-{
-	if (likely(!task_may_pass(f, current)) && likely(!subject || !task_may_pass(f, subject)))
-		return false;
-	return passes_exactly(f, subject);
-}
-
-/* All targets have filters: does one let the record through? If none does, it is counted as filtered in each. */
-notrace bool etw_filters_pass(const struct etw_targets *targets, const struct task_struct *subject)
-{
-	const struct etw_target *t, *end = targets->t + targets->nr;
-
-	for (t = targets->t; t < end; t++)
-		if (etw_filter_passes_current(t->filter, subject))
-			return true;
-	for (t = targets->t; t < end; t++)
-		this_cpu_inc(t->counts->filtered);
-	return false;
 }
 
 /* The kernel's half of the address space; a user address in such a field is no secret. */
@@ -72,34 +51,35 @@ static notrace u8 *put_header(const struct etw_reservation *res, u32 id, pid_t t
 
 static notrace void lose(const struct etw_target *t, unsigned int cause)
 {
-	struct etw_relay *r = this_cpu_read(*t->relays);
+	struct etw_relay *r = this_cpu_read(*t->true_relays);
 
-	if (r)
+	if (r != &etw_no_relay)
 		etw_relay_lose(r, cause, etw_relay_now(r, t->boot_clock));
 	this_cpu_inc(t->counts->lost[cause]);
 }
 
 /* Nested deeper than contexts can nest: something we call is traced. */
-notrace void etw_write_nested(const struct etw_targets *targets)
+notrace void etw_nested(const struct etw_targets *targets)
 {
-	u32 i;
+	const struct etw_target *t;
 
-	for (i = 0; i < targets->nr; i++)
-		lose(&targets->t[i], ETW_LOST_NESTED);
+	for (t = targets->t; t->relays; t++)
+		lose(t, ETW_LOST_NESTED);
+	__this_cpu_dec(etw_nesting);
 }
 
 /* @now: of the target's clock, without the session's offset. */
 static notrace bool write_target(const struct etw_class *class, const struct etw_target *t, u64 now, pid_t tid, pid_t tgid,
 				 const struct etw_vec *vec, unsigned int nr)
 {
-	struct etw_relay *r = this_cpu_read(*t->relays);
+	struct etw_relay *r = this_cpu_read(*t->true_relays);
 	struct etw_reservation res;
+	u32 i, records, len = 0;
 	u8 *to, *payload;
-	u32 i, len = 0;
 
 	for (i = 0; i < nr; i++)
 		len += vec[i].len;
-	if (!r) {
+	if (r == &etw_no_relay) {
 		lose(t, ETW_LOST_CPU);
 		return false;
 	}
@@ -117,41 +97,34 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 		memcpy(to, vec[i].data, vec[i].len);
 	if (t->scrub)
 		scrub(payload, class);
-	etw_relay_commit(r, &res);
+	records = etw_relay_commit(r, &res);
+	if (records)
+		etw_relay_deliver(r, res.slot, res.at, records);
 	this_cpu_inc(t->counts->written);
 	return true;
 }
 
-/* The long way for one target of etw_end(). @mono: its reading of the clock. */
-notrace void etw_write_target(const struct etw_class *class, const struct etw_target *t, u64 mono, const struct etw_vec *vec,
-			      unsigned int nr)
+/* The long way, for the targets from @from on. */
+notrace void etw_write(const struct etw_event *event, const struct etw_target *from, const struct etw_vec *vec, unsigned int nr)
 {
-	write_target(class, t, t->boot_clock ? etw_clock_read(true) : mono, current->pid, current->tgid, vec, nr);
+	const struct etw_target *t;
+
+	for (t = from; t->relays; t++) {
+		if (t->filter && !passes(t->filter, event->subject)) {
+			this_cpu_inc(t->counts->filtered);
+			continue;
+		}
+		write_target(event->targets->class, t, t->boot_clock ? etw_clock_read(true) : event->now, current->pid, current->tgid, vec, nr);
+	}
 }
 
-/* Between etw_begin() and the end of preemption's pause. */
-notrace void etw_write(const struct etw_class *class, const struct etw_vec *vec, unsigned int nr, const struct task_struct *subject)
+notrace void etw_write_rest(const struct etw_rest *rest)
 {
-	const struct etw_targets *targets = rcu_dereference_raw(class->targets);
-	const struct etw_target *t;
-	u64 now;
+	const struct etw_vec vec = { rest->payload, rest->len };
 
-	if (!targets)
-		return;
-	__this_cpu_inc(etw_nesting);
-	if (__this_cpu_read(etw_nesting) > ETW_MAX_NESTING) {
-		etw_write_nested(targets);
-		goto leave;
-	}
-	now = etw_clock_read(false);
-	for (t = targets->t; t < targets->t + targets->nr; t++) {
-		if (t->filter && !etw_filter_passes_current(t->filter, subject))
-			this_cpu_inc(t->counts->filtered);
-		else
-			etw_write_target(class, t, now, vec, nr);
-	}
-leave:
-	__this_cpu_dec(etw_nesting);
+	if (rest->records)
+		etw_relay_deliver(rest->relay, rest->slot, rest->at, rest->records);
+	etw_write(&rest->event, rest->t, &vec, 1);
 }
 
 bool etw_write_direct(struct etw_session *session, const struct etw_class *class, pid_t tid, pid_t tgid,

@@ -11,9 +11,9 @@
 
 #include "class.h"
 #include "compat.h"
+#include "filter.h"
 #include "relay.h"
 
-struct etw_filter;
 struct etw_session;
 
 /* Per CPU, per class and session. */
@@ -24,123 +24,155 @@ struct etw_counts {
 };
 
 struct etw_target {
-	struct etw_relay *__percpu *relays;	/* NULL entry: that CPU has none yet */
+	/*
+	 * By CPU. Where nothing fits (etw_no_relay) the long way takes over, which goes by @true_relays: of a CPU that has none yet, and
+	 * everywhere if the target is special. NULL ends the list.
+	 */
+	struct etw_relay *__percpu *relays;
+	struct etw_relay *__percpu *true_relays;
 	struct etw_counts __percpu *counts;
 	const struct etw_filter *filter;	/* NULL: every record */
 	u16 class_id;
 	bool boot_clock;
 	bool scrub;				/* hide kernel addresses */
-	bool plain;				/* neither of the two: the short way will do */
+	bool special;				/* one of filter, boot_clock and scrub */
 };
 
 /* The targets of one class. Replaced as a whole, freed after a grace period. */
 struct etw_targets {
 	u32 nr;
-	bool all_filtered;			/* every target has a filter */
+	bool all_filtered;			/* every target has a filter, or there is none */
+	const struct etw_class *class;
 	struct etw_targets *next;		/* on the list of retired ones */
-	struct etw_target t[];
+	struct etw_target t[];			/* and one that ends the list */
 };
+
+/* Those of a class that nobody wants; so a class always has some. */
+extern struct etw_targets etw_no_targets;
 
 struct etw_vec {
 	const void *data;
 	u32 len;
 };
 
-bool etw_filter_passes_current(const struct etw_filter *filter, const struct task_struct *subject);
-bool etw_filters_pass(const struct etw_targets *targets, const struct task_struct *subject);
-void etw_write(const struct etw_class *class, const struct etw_vec *vec, unsigned int nr, const struct task_struct *subject);
-void etw_write_target(const struct etw_class *class, const struct etw_target *target, u64 now, const struct etw_vec *vec,
-		      unsigned int nr);
-void etw_write_nested(const struct etw_targets *targets);
+/* One event on its way, in the registers of its probe. */
+struct etw_event {
+	const struct etw_targets *targets;
+	const struct task_struct *subject;
+	u64 now;				/* one reading of the monotonic clock serves all targets */
+};
 
-/* tid and pid of the writer, as they stand side by side in a record. */
-static __always_inline u64 etw_current_ids(void)
+void etw_nested(const struct etw_targets *targets);
+void etw_write(const struct etw_event *event, const struct etw_target *from, const struct etw_vec *vec, unsigned int nr);
+
+/* tid and pid of @task, as they stand side by side in a record. */
+static __always_inline u64 etw_ids(const struct task_struct *task)
 {
 	static_assert(offsetof(struct task_struct, tgid) == offsetof(struct task_struct, pid) + 4);
-	return *(const u64 *)&current->pid;
+	return *(const u64 *)&task->pid;
+}
+
+static __always_inline bool etw_filter_may_pass(const struct etw_filter *f, const struct task_struct *subject)
+{
+	return etw_filter_may_have(f, current->pid) || etw_filter_may_have(f, current->tgid) ||
+	       (subject && (etw_filter_may_have(f, subject->pid) || etw_filter_may_have(f, subject->tgid)));
 }
 
 /*
- * First thing in a probe: false if nobody wants this record. True: preemption is off until etw_end() or etw_end_vec(), one of which
- * must follow. @subject: the task the event is about if that is not the writer (next, wakee, child), else NULL. Any context.
+ * Does nobody want the record: no target, or all their filters reject it for certain? Then it has been counted in each. If not, the
+ * long way decides and counts. Calls nothing, so that a rejection saves no registers.
  */
-static __always_inline bool etw_begin(const struct etw_class *class, const struct task_struct *subject)
+static __always_inline bool etw_rejected(const struct etw_targets *targets, const struct task_struct *subject)
 {
-	const struct etw_targets *targets;
+	const struct etw_target *t;
 
-	preempt_disable_notrace();
-	targets = rcu_dereference_raw(class->targets);
-	if (likely(targets) && (likely(!targets->all_filtered) || etw_filters_pass(targets, subject)))
-		return true;
-	preempt_enable_notrace();
+	for (t = targets->t; t->relays; t++) {
+		if (unlikely(etw_filter_may_pass(t->filter, subject)))
+			goto undo;
+		this_cpu_inc(t->counts->filtered);
+	}
+	return true;
+undo:
+	while (t-- > targets->t)
+		this_cpu_dec(t->counts->filtered);
 	return false;
 }
 
-/* Write the record whose payload is the @nr parts of @vec, one after the other. */
-static __always_inline void etw_end_vec(const struct etw_class *class, const struct etw_vec *vec, unsigned int nr,
-					const struct task_struct *subject)
+/*
+ * Who wants records of @class. If targets->all_filtered, ask etw_rejected() before anything is built. Preemption stays off from before
+ * this call until the record is written. Any context.
+ */
+static __always_inline const struct etw_targets *etw_targets_of(const struct etw_class *class)
 {
-	etw_write(class, vec, nr, subject);
-	preempt_enable_notrace();
+	return rcu_dereference_raw(class->targets);
 }
 
-/* A record with a compact header into the target's relay, in the usual case; false: not written, go the long way. */
-static __always_inline bool etw_try_write(const struct etw_target *t, u64 now, u64 ids, const void *payload, u32 len)
+/* True: one of the etw_end functions must follow, and nothing may sleep until then. False: the record is counted as lost. */
+static __always_inline bool etw_begin(struct etw_event *event, const struct etw_targets *targets, const struct task_struct *subject)
 {
-	struct etw_relay *r = this_cpu_read(*t->relays);
-	struct etw_reservation res __uninitialized;
-	struct etw_record_compact *h;
-
-	if (unlikely(!r) || unlikely(!t->plain) ||
-	    unlikely(!etw_relay_try_reserve(r, now + r->clock_offset, len + sizeof(*h), &res)))
+	__this_cpu_inc(etw_nesting);	/* before the clock: FLUSH asks whether it interrupted somebody with an old reading */
+	if (unlikely(__this_cpu_read(etw_nesting) > ETW_MAX_NESTING)) {
+		etw_nested(targets);
 		return false;
-	h = (void *)res.to;
-	h->id = t->class_id;
-	h->timestamp = res.ts;
-	put_unaligned(ids, (u64 *)(res.to + offsetof(struct etw_record_compact, tid)));
-	memcpy(h + 1, payload, len);
-	etw_relay_commit(r, &res);
-	this_cpu_inc(t->counts->written);
+	}
+	*event = (struct etw_event){ targets, subject, ktime_get_mono_fast_ns() };
 	return true;
 }
 
-/*
- * Write the record with payload @payload, of constant size. Inline, so that the copy is a few moves. One reading of the clock serves
- * all targets.
- */
-static __always_inline void etw_end(const struct etw_class *class, const void *payload, const u32 len,
-				    const struct task_struct *subject)
+/* Write the record whose payload is the @nr parts of @vec, one after the other. */
+static __always_inline void etw_end_vec(const struct etw_event *event, const struct etw_vec *vec, unsigned int nr)
 {
-	const struct etw_targets *targets = rcu_dereference_raw(class->targets);
-	const struct etw_target *t, *end;
-	struct etw_vec vec __uninitialized;
-	u64 now, ids;
+	etw_write(event, event->targets->t, vec, nr);
+	__this_cpu_dec(etw_nesting);
+}
+
+/* What is left to do for an event that met something unusual at target @t. */
+struct etw_rest {
+	struct etw_event event;			/* a copy, so that it stays in registers where it is usual */
+	const struct etw_target *t;		/* from here on nothing is written */
+	const void *payload;
+	u32 len;
+	u32 records;				/* not 0: but first deliver this packet */
+	struct etw_relay *relay;
+	struct etw_slot *slot;
+	u64 at;
+};
+
+void etw_write_rest(const struct etw_rest *rest);
+
+/*
+ * Write the record with payload @payload, of constant size. Inline, so that the copy is a few moves. On the usual way nothing is
+ * called, so nothing is kept in registers that would have to be saved; what is unusual goes the long way, with all that follows.
+ */
+static __always_inline void etw_end(const struct etw_event *event, const void *payload, const u32 len)
+{
+	const struct etw_target *t = event->targets->t;
+	const u64 ids = etw_ids(current);
+	u32 records;
 
 	BUILD_BUG_ON(!__builtin_constant_p(len) || len > ETW_SUBBUF_SIZE_MIN - 128);
-	if (unlikely(!targets))
-		goto out;
-	__this_cpu_inc(etw_nesting);
-	if (unlikely(__this_cpu_read(etw_nesting) > ETW_MAX_NESTING)) {
-		etw_write_nested(targets);
-		goto leave;
-	}
-	now = ktime_get_mono_fast_ns();
-	ids = etw_current_ids();
-	for (t = targets->t, end = t + targets->nr; t < end; t++) {
-		if (unlikely(t->filter) && !etw_filter_passes_current(t->filter, subject)) {
-			this_cpu_inc(t->counts->filtered);
-			continue;
+	do {
+		struct etw_relay *r = this_cpu_read(*t->relays);
+		struct etw_reservation res __uninitialized;
+		struct etw_record_compact *h;
+
+		if (unlikely(!etw_relay_try_reserve(r, event->now + r->clock_offset, len + sizeof(*h), &res))) {
+			etw_write_rest(&(struct etw_rest){ *event, t, payload, len });
+			break;
 		}
-		if (likely(etw_try_write(t, now, ids, payload, len)))
-			continue;
-		vec.data = payload;
-		vec.len = len;
-		etw_write_target(class, t, now, &vec, 1);
-	}
-leave:
+		h = (void *)res.to;
+		h->id = t->class_id;
+		h->timestamp = res.ts;
+		put_unaligned(ids, (u64 *)(res.to + offsetof(struct etw_record_compact, tid)));
+		memcpy(h + 1, payload, len);
+		records = etw_relay_commit(r, &res);
+		this_cpu_inc(t->counts->written);
+		if (unlikely(records)) {
+			etw_write_rest(&(struct etw_rest){ *event, t + 1, payload, len, records, r, res.slot, res.at });
+			break;
+		}
+	} while ((++t)->relays);
 	__this_cpu_dec(etw_nesting);
-out:
-	preempt_enable_notrace();
 }
 
 /*

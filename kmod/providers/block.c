@@ -122,8 +122,8 @@ ETW_EVENT(block_device, BLOCK_DEVICE, .event_id = 8, .level = ETW_LEVEL_INFO, .o
 ETW_EVENT(rundown_end, NO_FIELDS, .event_id = 9, .level = ETW_LEVEL_INFO, .opcode = ETW_OPCODE_STOP, .rundown = true,
 	  .ctf_name = "lttng_statedump_end", .description = "Rundown of block devices is complete");
 
-/* What an operation is to a reader of the trace; the others, as those of a driver's own, are neither. */
-static const u16 op_bits[] = {
+/* What an operation is to a reader of the trace; those not named are neither read nor write. Of all there can be: no bound to test. */
+static const u16 op_bits[REQ_OP_MASK + 1] = {
 	[REQ_OP_READ] = RWBS_READ,
 	[REQ_OP_WRITE] = RWBS_WRITE,
 	[REQ_OP_FLUSH] = RWBS_FLUSH,
@@ -133,102 +133,141 @@ static const u16 op_bits[] = {
 	[REQ_OP_WRITE_ZEROES] = RWBS_WRITE,
 };
 
-/* Bits are constant powers of two: a mask and a shift, one for both where the kernel's lie as far apart as ours. */
-#define MOVE_BIT(flags, from, to)	(((flags) & (from)) / (from) * (to))
-#define MOVE_BITS(flags, from1, to1, from2, to2)					\
-	((from1) / (to1) == (from2) / (to2) && (from1) % (to1) == 0 ?			\
-	 ((flags) / ((from1) / (to1))) & ((to1) | (to2)) :				\
-	 MOVE_BIT(flags, from1, to1) | MOVE_BIT(flags, from2, to2))
+/* Bits are constant powers of two, so this is a mask and a shift. */
+#define MOVE_BIT(flags, from, to)	(((flags) & (__force u32)(from)) / (__force u32)(from) * (to))
 
-static __always_inline u32 rwbs_of(blk_opf_t opf)
+/* Flags that few requests have, and the bit that only a driver's own operations have. */
+#define DRIVER_BIT	32
+#define UNUSUAL		((__force u32)(REQ_RAHEAD | REQ_META | REQ_FUA | REQ_PREFLUSH) | DRIVER_BIT)
+static_assert((REQ_OP_DRV_IN & DRIVER_BIT) && (REQ_OP_DRV_OUT & DRIVER_BIT) && REQ_OP_ZONE_RESET_ALL < DRIVER_BIT);
+
+static __always_inline u32 usual_rwbs(u32 opf)
 {
-	u32 f = (__force u32)opf, op = f & REQ_OP_MASK;
-
-	return (likely(op < ARRAY_SIZE(op_bits)) ? op_bits[op] : 0) | MOVE_BIT(f, (__force u32)REQ_RAHEAD, RWBS_RAHEAD) |
-	       MOVE_BITS(f, (__force u32)REQ_SYNC, RWBS_SYNC, (__force u32)REQ_META, RWBS_META) |
-	       MOVE_BITS(f, (__force u32)REQ_FUA, RWBS_FUA, (__force u32)REQ_PREFLUSH, RWBS_PREFLUSH);
+	return op_bits[opf & REQ_OP_MASK] | MOVE_BIT(opf, REQ_SYNC, RWBS_SYNC);
 }
 
-/* major << 20 | minor, which is what a dev_t is inside the kernel. A queue of pass-through requests may have no disk. */
+static noinline notrace u32 unusual_rwbs(u32 opf)
+{
+	return usual_rwbs(opf) | MOVE_BIT(opf, REQ_RAHEAD, RWBS_RAHEAD) | MOVE_BIT(opf, REQ_META, RWBS_META) |
+	       MOVE_BIT(opf, REQ_FUA, RWBS_FUA) | MOVE_BIT(opf, REQ_PREFLUSH, RWBS_PREFLUSH);
+}
+
+static __always_inline u32 rwbs_of(u32 opf)
+{
+	return likely(!(opf & UNUSUAL)) ? usual_rwbs(opf) : unusual_rwbs(opf);
+}
+
+/* major << 20 | minor, which is what a dev_t is inside the kernel. */
 static __always_inline u32 dev_of(const struct request *rq)
 {
-	const struct gendisk *disk = rq->q->disk;
-
-	return likely(disk) ? disk_devt((struct gendisk *)disk) : 0;
+	return disk_devt(rq->q->disk);
 }
 
-static __always_inline void write_rq(const struct etw_class *class, struct request *rq)
+/* A queue of a driver's own requests may have no disk. */
+static noinline notrace u32 dev_of_unusual(const struct request *rq)
+{
+	return rq->q->disk ? dev_of(rq) : 0;
+}
+
+static noinline notrace void unusual_rq(struct block_rq_insert_record *r, struct request *rq)
+{
+	r->rwbs = unusual_rwbs((__force u32)rq->cmd_flags);
+	r->dev = dev_of_unusual(rq);
+	r->sector = blk_rq_trace_sector(rq);
+	r->nr_sector = blk_rq_trace_nr_sectors(rq);
+}
+
+static __always_inline void write_rq(const struct etw_targets *targets, struct request *rq)
 {
 	struct block_rq_insert_record r __uninitialized;
+	struct etw_event event __uninitialized;
+	u32 opf;
 
-	if (!etw_begin(class, NULL))
+	if (!etw_begin(&event, targets, NULL))
 		return;
-	r.dev = dev_of(rq);
-	r.sector = blk_rq_trace_sector(rq);
-	r.nr_sector = blk_rq_trace_nr_sectors(rq);
+	opf = (__force u32)rq->cmd_flags;
 	r.bytes = blk_rq_bytes(rq);
 	r.tid = current->pid;
-	r.rwbs = rwbs_of(rq->cmd_flags);
 	etw_copy_comm(r.comm, current);
-	etw_end(class, &r, sizeof(r), NULL);
+	/* a flush without data has no place, and says so by ~0 */
+	if (unlikely(opf & UNUSUAL) || unlikely(!r.bytes)) {
+		unusual_rq(&r, rq);
+	} else {
+		r.rwbs = usual_rwbs(opf);
+		r.dev = dev_of(rq);
+		r.sector = blk_rq_pos(rq);
+		r.nr_sector = r.bytes >> SECTOR_SHIFT;
+	}
+	etw_end(&event, &r, sizeof(r));
 }
 
-ETW_PROBE(block_rq_insert, struct request *rq)
+ETW_PROBE(block_rq_insert, NULL, TP_PROTO(struct request *rq),
+	  TP_ARGS(rq))
 {
-	write_rq(&block_rq_insert_class, rq);
+	write_rq(targets, rq);
 }
 
-ETW_PROBE(block_rq_issue, struct request *rq)
+ETW_PROBE(block_rq_issue, NULL, TP_PROTO(struct request *rq),
+	  TP_ARGS(rq))
 {
-	write_rq(&block_rq_issue_class, rq);
+	write_rq(targets, rq);
 }
 
-ETW_PROBE(block_rq_merge, struct request *rq)
+ETW_PROBE(block_rq_merge, NULL, TP_PROTO(struct request *rq),
+	  TP_ARGS(rq))
 {
-	write_rq(&block_rq_merge_class, rq);
+	write_rq(targets, rq);
 }
 
-ETW_PROBE(block_rq_complete, struct request *rq, blk_status_t error, unsigned int nr_bytes)
+ETW_PROBE(block_rq_complete, NULL, TP_PROTO(struct request *rq, blk_status_t error, unsigned int nr_bytes),
+	  TP_ARGS(rq, error, nr_bytes))
 {
 	struct block_rq_complete_record r __uninitialized;
+	struct etw_event event __uninitialized;
+	u32 opf;
 
-	if (!etw_begin(&block_rq_complete_class, NULL))
+	if (!etw_begin(&event, targets, NULL))
 		return;
-	r.dev = dev_of(rq);
+	opf = (__force u32)rq->cmd_flags;
+	r.rwbs = rwbs_of(opf);
+	r.dev = likely(!(opf & DRIVER_BIT)) ? dev_of(rq) : dev_of_unusual(rq);
 	r.sector = blk_rq_pos(rq);
 	r.nr_sector = nr_bytes >> SECTOR_SHIFT;
 	r.error = unlikely(error) ? blk_status_to_errno(error) : 0;
-	r.rwbs = rwbs_of(rq->cmd_flags);
-	etw_end(&block_rq_complete_class, &r, sizeof(r), NULL);
+	etw_end(&event, &r, sizeof(r));
 }
 
-ETW_PROBE(block_bio_queue, struct bio *bio)
+ETW_PROBE(block_bio_queue, NULL, TP_PROTO(struct bio *bio),
+	  TP_ARGS(bio))
 {
 	struct block_bio_queue_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(&block_bio_queue_class, NULL))
+	if (!etw_begin(&event, targets, NULL))
 		return;
 	r.dev = bio_dev(bio);
 	r.sector = bio->bi_iter.bi_sector;
 	r.nr_sector = bio_sectors(bio);
-	r.rwbs = rwbs_of(bio->bi_opf);
+	r.rwbs = rwbs_of((__force u32)bio->bi_opf);
 	r.tid = current->pid;
 	etw_copy_comm(r.comm, current);
-	etw_end(&block_bio_queue_class, &r, sizeof(r), NULL);
+	etw_end(&event, &r, sizeof(r));
 }
 
-ETW_PROBE(block_bio_complete, struct request_queue *q, struct bio *bio)
+ETW_PROBE(block_bio_complete, NULL, TP_PROTO(struct request_queue *q, struct bio *bio),
+	  TP_ARGS(q, bio))
 {
 	struct block_bio_complete_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(&block_bio_complete_class, NULL))
+	if (!etw_begin(&event, targets, NULL))
 		return;
 	r.dev = bio_dev(bio);
 	r.sector = bio->bi_iter.bi_sector;
 	r.nr_sector = bio_sectors(bio);
 	r.error = unlikely(bio->bi_status) ? blk_status_to_errno(bio->bi_status) : 0;
-	r.rwbs = rwbs_of(bio->bi_opf);
-	etw_end(&block_bio_complete_class, &r, sizeof(r), NULL);
+	r.rwbs = rwbs_of((__force u32)bio->bi_opf);
+	etw_end(&event, &r, sizeof(r));
 }
 
 /* How a disk is allocated, by type: one of the two is NULL. */

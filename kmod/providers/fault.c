@@ -63,27 +63,30 @@ ETW_EVENT(page_fault_kernel, PAGE_FAULT_KERNEL, .event_id = 2, .level = ETW_LEVE
 	  HOOK(page_fault_kernel));
 
 #if HAVE_PAGE_FAULTS
-static __always_inline void write_fault(const struct etw_class *class, unsigned long address, const struct pt_regs *regs,
+static __always_inline void write_fault(const struct etw_targets *targets, unsigned long address, const struct pt_regs *regs,
 					unsigned long error_code)
 {
 	struct page_fault_user_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(class, NULL))
+	if (!etw_begin(&event, targets, NULL))
 		return;
 	r.address = address;
 	r.ip = instruction_pointer((struct pt_regs *)regs);
 	r.error_code = error_code;
-	etw_end(class, &r, sizeof(r), NULL);
+	etw_end(&event, &r, sizeof(r));
 }
 
-ETW_PROBE(page_fault_user, unsigned long address, struct pt_regs *regs, unsigned long error_code)
+ETW_PROBE(page_fault_user, NULL, TP_PROTO(unsigned long address, struct pt_regs *regs, unsigned long error_code),
+	  TP_ARGS(address, regs, error_code))
 {
-	write_fault(&page_fault_user_class, address, regs, error_code);
+	write_fault(targets, address, regs, error_code);
 }
 
-ETW_PROBE(page_fault_kernel, unsigned long address, struct pt_regs *regs, unsigned long error_code)
+ETW_PROBE(page_fault_kernel, NULL, TP_PROTO(unsigned long address, struct pt_regs *regs, unsigned long error_code),
+	  TP_ARGS(address, regs, error_code))
 {
-	write_fault(&page_fault_kernel_class, address, regs, error_code);
+	write_fault(targets, address, regs, error_code);
 }
 #endif
 

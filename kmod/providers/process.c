@@ -35,7 +35,6 @@ ETW_DECLARE_PROBE(sched_process_exec, struct task_struct *p, pid_t old_pid, stru
 ETW_DECLARE_PROBE(sched_process_free, struct task_struct *p);
 ETW_DECLARE_PROBE(task_rename, struct task_struct *task, const char *comm);
 
-
 /* Since 7.3 the kernel tells probes whether the last thread of the process goes. */
 #define EXIT_PLAIN	ETW_TP_IS(sched_process_exit, struct task_struct *)
 #define EXIT_GROUP	ETW_TP_IS(sched_process_exit, struct task_struct *, bool)
@@ -156,7 +155,8 @@ static u32 pid_ns_inum(const struct pid *pid)
 	return pid ? pid->numbers[pid->level].ns->ns.inum : 0;
 }
 
-ETW_PROBE(sched_process_fork, struct task_struct *parent, struct task_struct *child)
+ETW_PROBE(sched_process_fork, child, TP_PROTO(struct task_struct *parent, struct task_struct *child),
+	  TP_ARGS(parent, child))
 {
 	struct {
 		u32 nr;
@@ -164,8 +164,9 @@ ETW_PROBE(sched_process_fork, struct task_struct *parent, struct task_struct *ch
 	} seq __uninitialized;
 	const struct pid *pid = task_pid(child);
 	struct sched_process_fork_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(&sched_process_fork_class, child))
+	if (!etw_begin(&event, targets, child))
 		return;
 	etw_copy_comm(r.parent_comm, parent);
 	r.parent_tid = parent->pid;
@@ -177,69 +178,81 @@ ETW_PROBE(sched_process_fork, struct task_struct *parent, struct task_struct *ch
 	r.child_ns_inum = pid_ns_inum(pid);
 	for (seq.nr = 0; pid && seq.nr <= pid->level && seq.nr < ARRAY_SIZE(seq.vtids); seq.nr++)
 		seq.vtids[seq.nr] = pid->numbers[seq.nr].nr;
-	etw_end_vec(&sched_process_fork_class, (const struct etw_vec[]) {
+	etw_end_vec(&event, (const struct etw_vec[]) {
 		{ &r, offsetof(struct sched_process_fork_record, child_pid) },
 		{ &seq, sizeof(seq.nr) + seq.nr * sizeof(seq.vtids[0]) },
 		{ &r.child_pid, sizeof(r) - offsetof(struct sched_process_fork_record, child_pid) },
-	}, 3, child);
+	}, 3);
 }
 
-ETW_PROBE(sched_process_exec, struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)
+ETW_PROBE(sched_process_exec, NULL, TP_PROTO(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm),
+	  TP_ARGS(p, old_pid, bprm))
 {
 	struct sched_process_exec_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(&sched_process_exec_class, NULL))
+	if (!etw_begin(&event, targets, NULL))
 		return;
 	r.tid = p->pid;
 	r.old_tid = old_pid;
-	etw_end_vec(&sched_process_exec_class, (const struct etw_vec[]) {
+	etw_end_vec(&event, (const struct etw_vec[]) {
 		{ bprm->filename, strnlen(bprm->filename, PATH_MAX - 1) },
 		{ "", 1 },
 		{ &r, sizeof(r) },
-	}, 3, NULL);
+	}, 3);
 }
 
-static notrace void probe_exit_plain(void *data, struct task_struct *p)
+static __always_inline void write_exit(const struct etw_targets *targets, struct task_struct *p)
 {
 	struct sched_process_exit_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(&sched_process_exit_class, NULL))
+	if (!etw_begin(&event, targets, NULL))
 		return;
 	etw_copy_comm(r.comm, p);
 	r.tid = p->pid;
 	r.prio = etw_prio(p);
 	r.exit_code = p->exit_code;
-	etw_end(&sched_process_exit_class, &r, sizeof(r), NULL);
+	etw_end(&event, &r, sizeof(r));
 }
 
-static notrace void probe_exit_group(void *data, struct task_struct *p, bool group_dead)
+ETW_PROBE_NAMED(exit_plain, NULL, TP_PROTO(struct task_struct *p), TP_ARGS(p))
 {
-	probe_exit_plain(data, p);
+	write_exit(targets, p);
 }
 
-ETW_PROBE(sched_process_free, struct task_struct *p)
+ETW_PROBE_NAMED(exit_group, NULL, TP_PROTO(struct task_struct *p, bool group_dead), TP_ARGS(p, group_dead))
+{
+	write_exit(targets, p);
+}
+
+ETW_PROBE(sched_process_free, p, TP_PROTO(struct task_struct *p),
+	  TP_ARGS(p))
 {
 	struct sched_process_free_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(&sched_process_free_class, p))
+	if (!etw_begin(&event, targets, p))
 		return;
 	etw_copy_comm(r.comm, p);
 	r.tid = p->pid;
 	r.prio = etw_prio(p);
-	etw_end(&sched_process_free_class, &r, sizeof(r), p);
+	etw_end(&event, &r, sizeof(r));
 }
 
-ETW_PROBE(task_rename, struct task_struct *task, const char *comm)
+ETW_PROBE(task_rename, task, TP_PROTO(struct task_struct *task, const char *comm),
+	  TP_ARGS(task, comm))
 {
 	struct task_rename_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(&task_rename_class, task))
+	if (!etw_begin(&event, targets, task))
 		return;
 	r.tid = task->pid;
 	etw_copy_comm(r.oldcomm, task);
 	strscpy_pad(r.newcomm, comm, sizeof(r.newcomm));
 	r.oom_score_adj = task->signal->oom_score_adj;
-	etw_end(&task_rename_class, &r, sizeof(r), task);
+	etw_end(&event, &r, sizeof(r));
 }
 
 static bool on_cpu(const struct task_struct *task)

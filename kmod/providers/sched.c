@@ -85,10 +85,13 @@ ETW_EVENT(sched_migrate_task, SCHED_MIGRATE_TASK, .event_id = 5, .level = ETW_LE
  */
 static __always_inline s64 state_of(bool preempt, unsigned int state, const struct task_struct *prev)
 {
-	unsigned int bits = (state | prev->exit_state) & TASK_REPORT;
+	const unsigned int all = state | prev->exit_state, bits = all & TASK_REPORT;
 
 	if (preempt)
 		return TASK_RUNNING;
+	/* nearly every thread that leaves runs on, or sleeps in one of the two ways */
+	if (likely((all & ~TASK_FREEZABLE) <= TASK_UNINTERRUPTIBLE))
+		return all & ~TASK_FREEZABLE;
 	if (unlikely(state & (TASK_RTLOCK_WAIT | TASK_FROZEN)))
 		return TASK_UNINTERRUPTIBLE;
 	if ((state & TASK_IDLE) == TASK_IDLE)
@@ -98,11 +101,13 @@ static __always_inline s64 state_of(bool preempt, unsigned int state, const stru
 	return bits;
 }
 
-ETW_PROBE(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+ETW_PROBE(sched_switch, next, TP_PROTO(bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state),
+	  TP_ARGS(preempt, prev, next, prev_state))
 {
 	struct sched_switch_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(&sched_switch_class, next))
+	if (!etw_begin(&event, targets, next))
 		return;
 	etw_copy_comm(r.prev_comm, prev);
 	r.prev_tid = prev->pid;
@@ -112,49 +117,55 @@ ETW_PROBE(sched_switch, bool preempt, struct task_struct *prev, struct task_stru
 	r.next_tid = next->pid;
 	r.next_prio = etw_prio(next);
 	r.preempt = preempt;
-	etw_end(&sched_switch_class, &r, sizeof(r), next);
+	etw_end(&event, &r, sizeof(r));
 }
 
-static __always_inline void write_wake(const struct etw_class *class, const struct task_struct *p)
+static __always_inline void write_wake(const struct etw_targets *targets, const struct task_struct *p)
 {
 	struct sched_waking_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(class, p))
+	if (!etw_begin(&event, targets, p))
 		return;
 	etw_copy_comm(r.comm, p);
 	r.tid = p->pid;
 	r.prio = etw_prio(p);
 	r.target_cpu = task_cpu(p);
-	etw_end(class, &r, sizeof(r), p);
+	etw_end(&event, &r, sizeof(r));
 }
 
-ETW_PROBE(sched_waking, struct task_struct *p)
+ETW_PROBE(sched_waking, p, TP_PROTO(struct task_struct *p),
+	  TP_ARGS(p))
 {
-	write_wake(&sched_waking_class, p);
+	write_wake(targets, p);
 }
 
-ETW_PROBE(sched_wakeup, struct task_struct *p)
+ETW_PROBE(sched_wakeup, p, TP_PROTO(struct task_struct *p),
+	  TP_ARGS(p))
 {
-	write_wake(&sched_wakeup_class, p);
+	write_wake(targets, p);
 }
 
-ETW_PROBE(sched_wakeup_new, struct task_struct *p)
+ETW_PROBE(sched_wakeup_new, p, TP_PROTO(struct task_struct *p),
+	  TP_ARGS(p))
 {
-	write_wake(&sched_wakeup_new_class, p);
+	write_wake(targets, p);
 }
 
-ETW_PROBE(sched_migrate_task, struct task_struct *p, int dest_cpu)
+ETW_PROBE(sched_migrate_task, p, TP_PROTO(struct task_struct *p, int dest_cpu),
+	  TP_ARGS(p, dest_cpu))
 {
 	struct sched_migrate_task_record r __uninitialized;
+	struct etw_event event __uninitialized;
 
-	if (!etw_begin(&sched_migrate_task_class, p))
+	if (!etw_begin(&event, targets, p))
 		return;
 	etw_copy_comm(r.comm, p);
 	r.tid = p->pid;
 	r.prio = etw_prio(p);
 	r.orig_cpu = task_cpu(p);
 	r.dest_cpu = dest_cpu;
-	etw_end(&sched_migrate_task_class, &r, sizeof(r), p);
+	etw_end(&event, &r, sizeof(r));
 }
 
 static struct etw_class *const classes[] = {

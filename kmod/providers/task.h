@@ -7,14 +7,17 @@
 #include <linux/sched/prio.h>
 #include <linux/string.h>
 
+#include "../compat.h"
+
 /*
  * Two loads and two stores. A name that changes meanwhile may come out mixed of both; it is zero-padded, and its last byte is
  * always zero.
  */
 static __always_inline void etw_copy_comm(char *to, const struct task_struct *task)
 {
-	static_assert(sizeof(task->comm) == TASK_COMM_LEN);
-	memcpy(to, task->comm, TASK_COMM_LEN);
+	static_assert(sizeof(task->comm) == TASK_COMM_LEN && TASK_COMM_LEN == 16);
+	put_unaligned(get_unaligned((const u64 *)task->comm), (u64 *)to);
+	put_unaligned(get_unaligned((const u64 *)task->comm + 1), (u64 *)to + 1);
 }
 
 /* 20 is nice 0, negative is real time: the scale that readers of these traces know. */
