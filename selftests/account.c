@@ -303,7 +303,7 @@ static void flooding_session(void *arg)
 TEST_F(account, independence)
 {
 	__u32 other_flags[] = { 0, ETW_SESSION_OVERWRITE };
-	const unsigned int nr = 12000;
+	const unsigned int nr = 5000;
 	struct etw_session_query q;
 	pid_t flood[4], load[64];
 	unsigned int i, cpus = cpus_online();
@@ -319,9 +319,9 @@ TEST_F(account, independence)
 		if (i % 50 == 0)
 			ASSERT_DRAINED(&self->reader);
 		/* One after the other is killed, and another takes its place. */
-		if (i % 2000 == 1000) {
-			reap(flood[i / 2000 % 4]);
-			flood[i / 2000 % 4] = spawn(flooding_session, &other_flags[i / 2000 & 1]);
+		if (i % 1000 == 500) {
+			reap(flood[i / 1000 % 4]);
+			flood[i / 1000 % 4] = spawn(flooding_session, &other_flags[i / 1000 & 1]);
 		}
 	}
 	for (i = 0; i < 4; i++)
@@ -341,7 +341,7 @@ TEST_F(account, independence)
 	EXPECT_GT(q.filtered, 0);
 	ASSERT_EQ(nr, self->log.nr);
 	/* Each number once: the thread may have moved between CPUs, so order is by time. */
-	static unsigned char seen[12000];
+	static unsigned char seen[5000];
 
 	for (i = 0; i < nr; i++)
 		seen[number_of(self->log.events[i].text)]++;

@@ -8,14 +8,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <sys/time.h>
-#include <sys/uio.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "etw_test.h"
 
-#define SECONDS 3		/* how long a test under load goes on */
+#define SECONDS 3	/* how long a test under load goes on */
 
 FIXTURE(relay)
 {
@@ -75,25 +74,28 @@ static void rename_for_ever(void *cpu)
 		work_rename("load", nr++, 1);
 }
 
-static void on_alarm(int sig)
-{
-	/* A wake-up from the timer's interrupt has been recorded; nothing else to do. */
-}
-
-/* Interrupts, wake-ups from them, page faults, switches and forks on one CPU. */
+/* Page faults, forks, switches and many renames on one CPU ... */
 static void mix_for_ever(void *cpu)
 {
-	struct itimerval it = { { 0, 500 }, { 0, 500 } };
+	pin((intptr_t)cpu);
+	for (;;) {
+		work_touch(16);
+		work_rename("mix", 0, 4000);
+		work_fork(1);
+		work_pingpong(2, -1);
+	}
+}
+
+/* ... and a sleeper whom the timer's interrupt wakes in the middle of any of them: its records are nested in theirs. */
+static void nap_for_ever(void *cpu)
+{
+	struct timespec ts = { .tv_nsec = 30000 };
 
 	pin((intptr_t)cpu);
-	signal(SIGALRM, on_alarm);
-	setitimer(ITIMER_REAL, &it, NULL);
-	for (;;) {
-		work_touch(64);
-		work_rename("mix", 0, 20);
-		work_fork(1);
-		work_pingpong(10, -1);
-	}
+	prctl(PR_SET_NAME, "nap");
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (;;)
+		nanosleep(&ts, NULL);
 }
 
 /* The number in the text that work_rename() made. */
@@ -121,31 +123,74 @@ static uint64_t sum_lost(const __u64 *lost)
 	EXPECT_EQ(self->reader.records, session_query(self->fd).delivered);	\
 } while (0)
 
-/* Contexts nest on every CPU; the smallest sub-buffers are switched thousands of times; every packet keeps every rule. */
+#define OTHERS 7
+
+/* Records written by an interrupt while somebody else ran: the wake-ups of the sleepers, counted in @arg. */
+static void count_nested(const struct event *event, void *arg)
+{
+	int64_t woken;
+
+	if (event_is(event, "sched_waking") && event_number(event, "tid", &woken) && woken != event->tid &&
+	    !strncmp(event_text(event, "comm"), "nap", 3))
+		++*(uint64_t *)arg;
+}
+
+/*
+ * Contexts nest on every CPU, the smallest sub-buffers are switched thousands of times, every packet keeps every rule. With
+ * several sessions a writer spends most of its time where being interrupted matters.
+ */
 TEST_F(relay, R1_any_context)
 {
 	unsigned int cpus = cpus_online(), i;
+	struct reader readers[OTHERS];
+	int fds[OTHERS + 1];
 	pid_t pids[64];
-	uint64_t end;
+	uint64_t end, nested = 0;
 
-	self->log.only = "none of them";
-	ASSERT_EQ(1, enable_all(self->fd, "sched"));
-	ASSERT_EQ(1, enable_all(self->fd, "process"));
-	ASSERT_EQ(1, enable_all(self->fd, "fault"));
+	for (i = 0; i <= OTHERS; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "nest%u", i);
+		self->create = describe(name, variant->flags, variant->nr_subbufs);
+		fds[i] = i < OTHERS ? session_make(self->dev, &self->create) : self->fd;
+		ASSERT_GE(fds[i], 0);
+		if (i < OTHERS)
+			ASSERT_EQ(0, reader_open(&readers[i], fds[i], count_nested, &nested));
+		ASSERT_EQ(1, enable_all(fds[i], "sched"));
+		ASSERT_EQ(1, enable_events(fds[i], "process", RENAMED));
+		ASSERT_EQ(1, enable_all(fds[i], "fault"));
+	}
 	for (i = 0; i < 2 * cpus; i++)
-		pids[i] = spawn(mix_for_ever, (void *)(intptr_t)(i % cpus));
-	for (end = now_ns() + SECONDS * 1000000000ULL; now_ns() < end;) {
+		pids[i] = spawn(i < cpus ? mix_for_ever : nap_for_ever, (void *)(intptr_t)(i % cpus));
+	for (end = now_ns() + 2 * SECONDS * 1000000000ULL; now_ns() < end; sleep_ms(20)) {
+		for (i = 0; i < OTHERS; i++)
+			ASSERT_DRAINED(&readers[i]);
 		ASSERT_DRAINED(&self->reader);
-		reader_wait(&self->reader, 20);
 	}
 	for (i = 0; i < 2 * cpus; i++)
 		reap(pids[i]);
 	EXPECT_GT(self->reader.packets, 20);
 	STOP_AND_DRAIN();
-	EXPECT_EQ(0, session_query(self->fd).lost[ETW_LOST_NESTED]);
-	EXPECT_EQ(0, session_query(self->fd).lost[ETW_LOST_TOO_LARGE]);
-	if (!(variant->flags & ETW_SESSION_OVERWRITE))
-		EXPECT_EQ(0, session_query(self->fd).lost[ETW_LOST_WRAPPED]);
+	for (i = 0; i <= OTHERS; i++) {
+		struct etw_session_query q;
+
+		if (i < OTHERS) {
+			ASSERT_EQ(0, call(fds[i], ETW_IOC_SESSION_STOP, NULL));
+			ASSERT_DRAINED(&readers[i]);
+			reader_close(&readers[i]);
+		}
+		ASSERT_SUMS(fds[i]);
+		q = session_query(fds[i]);
+		EXPECT_EQ(0, q.unread);
+		EXPECT_EQ(0, q.lost[ETW_LOST_NESTED]);
+		EXPECT_EQ(0, q.lost[ETW_LOST_TOO_LARGE]);
+		/* It takes a lap of records in interrupts nested in one writer; these interrupts write a few. */
+		EXPECT_EQ(0, q.lost[ETW_LOST_WRAPPED]);
+		if (i < OTHERS)
+			close(fds[i]);
+	}
+	TH_LOG("%llu records of interrupts", (unsigned long long)nested);
+	EXPECT_GT(nested, 100);
 }
 
 /* 2^32 ns and more without a record: the next has a whole stamp, and it is right. One second is told by the short one. */

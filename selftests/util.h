@@ -50,7 +50,7 @@ const char *sums_broken(int session);
 
 /* Enables all of a provider. 1, 0 (remembered), or -errno. */
 int enable_all(int session, const char *provider);
-/* Enables only the events named, a comma-separated list, without the provider's rundown (it has no keyword). */
+/* Enables only the events named, a comma-separated list; not the provider's rundown, which has no keyword. */
 int enable_events(int session, const char *provider, const char *events);
 /* Enables the renaming of the threads of process @pid only: events that come when the test asks for them, no others. */
 int enable_renames(int session, pid_t pid);
@@ -91,7 +91,10 @@ struct reader {
 
 /* Opens the relays of @session. 0, or -errno with nothing left open. */
 int reader_open(struct reader *reader, int session, event_fn fn, void *arg);
-/* Reads what is there, but no more than a relay can hold: who writes faster than we read does not keep us. Packets read, or -1 with reader->error set. */
+/*
+ * Reads what is there, but no more than a relay can hold: who writes faster than we read does not keep us. Packets read,
+ * or -1 with reader->error set.
+ */
 int reader_drain(struct reader *reader);
 /* Waits at most @ms for a packet in any relay; true if there is one. */
 bool reader_wait(struct reader *reader, int ms);
