@@ -176,6 +176,7 @@ struct sum_cpu {
 	bool seen;
 	bool lossy;			/* events of it were lost */
 	bool lost;			/* ... since the last event that agrees with cur */
+	uint64_t lossy_to;		/* end of the last such time that has begun */
 	int32_t cur;			/* tid or SUM_NOBODY */
 	uint64_t since;			/* cur runs since then, or nobody is known since then */
 	uint64_t last;			/* last event that agrees with cur */

@@ -110,6 +110,11 @@ static void runs(struct summary *s, uint32_t cpu, int32_t tid, uint64_t time)
 	if (!s->sched_from || time < s->sched_from)
 		return;
 	settle(s, cpu);
+	/* Where events were lost, what there are vouch for their own moment only. */
+	if (c->seen && c->last <= c->lossy_to)
+		c->lost = true;
+	if (c->other_first <= c->lossy_to)
+		c->other = SUM_NOBODY;
 	if (!c->seen) {
 		/* Nothing was switched here since the recording began, so whoever runs now has run since then. */
 		c->seen = true;
@@ -133,6 +138,8 @@ void sum_sched_gap(struct summary *s, const struct sum_gap *gap)
 	struct sum_cpu *c = &s->cpus[gap->cpu];
 
 	c->lossy = true;
+	if (gap->to > c->lossy_to)
+		c->lossy_to = gap->to;
 	if (gap->to > s->gap_end)
 		s->gap_end = gap->to;
 	settle(s, gap->cpu);

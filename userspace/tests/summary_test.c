@@ -394,6 +394,20 @@ static void test_loss(void)
 	EQ(proc_of(13)->run.wakeup.max, 100);
 	end("loss: nobody is credited for the gap, no latency across it");
 
+	/* Packets that each lost something are one window with events in it: 10 may have left and come back in between. */
+	begin(NULL, gaps, 1);
+	sw(900, 0, 0, 0, 10);
+	wake(SUM_WAKING, 1100, 0, 10, 12);
+	wake(SUM_WAKING, 1900, 0, 10, 12);
+	wake(SUM_WAKING, 2100, 0, 10, 12);
+	sw(2200, 0, 10, 1, 0);
+	finish(2300);
+	EQ(proc_of(10)->run.cpu_ns, 100);
+	EQ(s->cpus[0].unknown_ns, 1200);
+	EQ(s->cpus[0].idle_ns, 100);
+	EQ(s->missed_switches, 0);
+	end("loss: events within its window vouch for their moment only");
+
 	/* A switch missed without notice: the other events of the CPU disagree. */
 	begin(NULL, NULL, 0);
 	sw(100, 0, 0, 0, 10);
