@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The decision whether an event or a task is wanted. Pure, as filter.h says. */
-#include "filter.h"
-
-#ifdef __KERNEL__
 #include <linux/sort.h>
 #include <linux/string.h>
-#else
-#include <stdlib.h>
-#include <string.h>
-#define sort(base, num, size, cmp, swap) qsort(base, num, size, cmp)
-#endif
+
+#include "filter.h"
 
 /* ETW: level 0 is every level; any 0 is every keyword, and all is then not used. */
 void etw_rule_init(struct etw_rule *rule, u8 level, u64 any, u64 all, bool ignore_keyword_0)

@@ -48,7 +48,7 @@ static u32 put_string(struct filler *f, const char *s)
 
 	if (!s)
 		return 0;
-	strcpy(f->buf + at, s);
+	strcpy((char *)f->buf + at, s);
 	f->strings += strlen(s) + 1;
 	return at;
 }

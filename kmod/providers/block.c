@@ -123,7 +123,8 @@ ETW_EVENT(rundown_end, NO_FIELDS, .event_id = 9, .level = ETW_LEVEL_INFO, .opcod
 	  .ctf_name = "lttng_statedump_end", .description = "Rundown of block devices is complete");
 
 /* What an operation is to a reader of the trace; those not named are neither read nor write. Of all there can be: no bound to test. */
-static const u16 op_bits[REQ_OP_MASK + 1] = {
+#define OP_MASK		((__force u32)REQ_OP_MASK)
+static const u16 op_bits[OP_MASK + 1] = {
 	[REQ_OP_READ] = RWBS_READ,
 	[REQ_OP_WRITE] = RWBS_WRITE,
 	[REQ_OP_FLUSH] = RWBS_FLUSH,
@@ -139,11 +140,12 @@ static const u16 op_bits[REQ_OP_MASK + 1] = {
 /* Flags that few requests have, and the bit that only a driver's own operations have. */
 #define DRIVER_BIT	32
 #define UNUSUAL		((__force u32)(REQ_RAHEAD | REQ_META | REQ_FUA | REQ_PREFLUSH) | DRIVER_BIT)
-static_assert((REQ_OP_DRV_IN & DRIVER_BIT) && (REQ_OP_DRV_OUT & DRIVER_BIT) && REQ_OP_ZONE_RESET_ALL < DRIVER_BIT);
+static_assert(((__force u32)REQ_OP_DRV_IN & DRIVER_BIT) && ((__force u32)REQ_OP_DRV_OUT & DRIVER_BIT) &&
+	      (__force u32)REQ_OP_ZONE_RESET_ALL < DRIVER_BIT);
 
 static __always_inline u32 usual_rwbs(u32 opf)
 {
-	return op_bits[opf & REQ_OP_MASK] | MOVE_BIT(opf, REQ_SYNC, RWBS_SYNC);
+	return op_bits[opf & OP_MASK] | MOVE_BIT(opf, REQ_SYNC, RWBS_SYNC);
 }
 
 static noinline notrace u32 unusual_rwbs(u32 opf)

@@ -2,11 +2,8 @@
 /* The provider Linux-Kernel-Fault: page faults of user and kernel code. Knows no session. */
 #include <linux/kernel.h>
 #include <linux/ptrace.h>
-#if __has_include(<trace/events/exceptions.h>)
-#include <trace/events/exceptions.h>
-#define HAVE_PAGE_FAULTS	1
-#elif __has_include(<asm/trace/exceptions.h>)
-#include <asm/trace/exceptions.h>
+#ifdef ETW_EXCEPTIONS_H
+#include ETW_EXCEPTIONS_H
 #define HAVE_PAGE_FAULTS	1
 #else
 #define HAVE_PAGE_FAULTS	0	/* an architecture without them: both are listed as unavailable */

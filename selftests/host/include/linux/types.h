@@ -14,6 +14,12 @@ typedef unsigned long long u64;
 typedef __s32 s32;
 typedef long long s64;
 
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+#define __rcu
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define __always_inline inline __attribute__((always_inline))
 
 #endif
