@@ -5,12 +5,16 @@
 Reads metadata and packets with a parser of its own: it must share nothing with the module, libetw or babeltrace, whose
 mistakes it has to find. TAP on stdout; exit status 0 if every rule holds.
 
-  ctf_check.py [--lossy] [--open] [--events N] DIR     DIR/kernel or DIR; --lossy: losses are no failure; --open: its writer
-                                                       was killed, so streams need not end at one time
-  ctf_check.py --self-test                             a known good trace passes, and each planted fault is found
+  ctf_check.py [--lossy] [--open] [--events N] [--counts FILE] DIR
+      DIR/kernel or DIR; --lossy: losses are no failure; --open: its writer was killed, so streams need not end at one time;
+      --events: so many were written; --counts: what etw-count wrote while it ran in the recording
+  ctf_check.py --self-test
+      a known good trace passes, and each planted fault is found
 """
 
 import argparse
+import collections
+import json
 import os
 import re
 import struct
@@ -639,19 +643,53 @@ def rule_records(s):
         raise s.record_error
 
 
-def check(path, lossy=False, is_open=False, events=None, out=print):
+def rule_counts(t, path):
+    """as many of each event on each CPU, between its markers, as etw-count counted"""
+    theirs, ours = {}, {}
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            value = json.loads(line)
+            if value.get("misses"):
+                raise Broken("%s: the count itself missed %d calls" % (path, value["misses"]))
+            if "cpu" in value:
+                theirs[value["cpu"]] = value["events"]
+    if not theirs:
+        raise Broken("%s: no counts" % path)
+    for name in t.files():
+        data, inside, counts = t.read(name), None, collections.Counter()
+        for p in t.packets(name, data):
+            for e in t.events(name, data, p):
+                comm = e.fields.get("_prev_comm") if e.name == "sched_switch" else None
+                if inside is None and comm == "etw-count-begin":
+                    inside = True
+                elif inside and comm == "etw-count-end":
+                    inside = False
+                elif inside:
+                    counts[e.name] += 1
+        if inside is False:
+            ours[int(name.rsplit("_", 1)[1])] = counts
+    if set(ours) != set(theirs):
+        raise Broken("CPUs with both markers: trace %s, etw-count %s" % (sorted(ours), sorted(theirs)))
+    for cpu, events in theirs.items():
+        for name, n in events.items():
+            if ours[cpu][name] != n:
+                raise Broken("CPU %d, %s: trace %d, etw-count %d" % (cpu, name, ours[cpu][name], n))
+    return ", ".join("%s %d" % (name, sum(e[name] for e in theirs.values())) for name in next(iter(theirs.values())))
+
+
+def check(path, lossy=False, is_open=False, events=None, counts=None, out=print):
     """Runs all rules; number of those broken."""
     rules = [(r.__doc__, r) for r in (rule_directory, rule_metadata, rule_structure, rule_env, rule_clock, rule_classes,
                                       rule_fields)]
-    total = len(rules) + 7 + (events is not None)
+    total = len(rules) + 7 + (events is not None) + (counts is not None)
     test, broken = 0, 0
 
     def result(doc, call):
         nonlocal test, broken
         test += 1
         try:
-            call()
-            out("ok %d - %s" % (test, doc))
+            more = call()
+            out("ok %d - %s%s" % (test, doc, ": %s" % more if more else ""))
         except Broken as why:
             broken += 1
             out("not ok %d - %s: %s" % (test, doc, why))
@@ -682,6 +720,8 @@ def check(path, lossy=False, is_open=False, events=None, out=print):
             if s.records != events:
                 raise Broken("%d records, %d written" % (s.records, events))
         result("as many records as were written", rule_events)
+    if counts is not None:
+        result(rule_counts.__doc__, lambda: rule_counts(trace, counts))
     out("# %d records in %d packets of %d streams" % (s.records, sum(map(len, s.packets.values())), len(s.packets)))
     return broken
 
@@ -874,6 +914,7 @@ def main():
     p.add_argument("--lossy", action="store_true")
     p.add_argument("--open", action="store_true", dest="is_open")
     p.add_argument("--events", type=int)
+    p.add_argument("--counts")
     p.add_argument("--self-test", action="store_true")
     p.add_argument("dir", nargs="?")
     args = p.parse_args()
@@ -881,7 +922,7 @@ def main():
         return 1 if self_test() else 0
     if not args.dir:
         p.error("DIR is missing")
-    return 1 if check(args.dir, args.lossy, args.is_open, args.events) else 0
+    return 1 if check(args.dir, args.lossy, args.is_open, args.events, args.counts) else 0
 
 
 if __name__ == "__main__":
