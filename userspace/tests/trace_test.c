@@ -4,12 +4,15 @@
  * files' own rules; and that babeltrace2 reads the same events without a word.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "files.h"
 #include "packet.h"
+#include "ring.h"
 #include "synth.h"
 #include "tap.h"
 
@@ -368,6 +371,92 @@ static void test_circular_killed(void)
 	free(dir);
 }
 
+/* A CPU that fell silent early keeps nothing older than what the others keep. */
+static void test_circular_silent(void)
+{
+	char *dir = strdup(synth_dir());
+	struct etw_consumer *c;
+	const struct etw_event *e;
+	struct output *output;
+	struct facts facts;
+	__u64 time = 2000, first = 0, silent = 0;
+	__u32 i;
+
+	synth_facts(&facts);
+	output = create(dir, &facts, 100000);
+	synth_begin(&packets[3], 3, 1000, 0, 0);
+	synth_tick(&packets[3], 1500, 103, 0);
+	synth_end(&packets[3], 1600);
+	etw_output_packet(output, 3, packets[3].bytes, packets[3].len, 1, 0);
+	for (i = 0; i < 5000; i++, time += 100) {
+		synth_begin(&packets[0], 0, time, i, 0);
+		synth_tick(&packets[0], time + 50, 100, i);
+		synth_end(&packets[0], time + 100);
+		etw_output_packet(output, 0, packets[0].bytes, packets[0].len, 1, 0);
+	}
+	etw_output_finish(output, time, NULL, 0);
+	etw_output_free(output);
+	etw_consumer_new(NULL, &c);
+	etw_consumer_add_trace(c, dir, 0);
+	while (etw_consumer_next(c, &e, -1) > 0) {
+		first = first ? first : e->time;
+		silent += e->cpu == 3;
+	}
+	ok(!silent && first > 100000, "circular: a silent CPU keeps nothing older than the others (%llu, %llu)", silent, first);
+	etw_consumer_free(c);
+	free(dir);
+}
+
+/* Interrupted while the pieces were put together: some are in the stream already, and still there as pieces. */
+static void test_circular_interrupted(void)
+{
+	char *dir = strdup(synth_dir()), *other = strdup(synth_dir()), *path, *bytes, *text;
+	struct etw_writer_stats stats;
+	struct etw_consumer *c;
+	const struct etw_event *e;
+	struct output *output;
+	struct facts facts;
+	__u64 begin, end;
+	long nr, got = 0;
+	size_t len;
+	int fd;
+
+	synth_facts(&facts);
+	output = create(dir, &facts, 200000);
+	fill(output, 11, 1000, 1000, 50000, 100, CPUS);
+	etw_output_stats(output, &stats);
+	etw_output_free(output);
+	nr = 50000 - stats.dropped_events;
+	synth_run(&text, "cp -a '%s' '%s'", dir, other);
+	free(text);
+	if (etw_ring_assemble(other, synth_uuid, NULL))
+		ok(false, "%s", etw_last_error());
+	/* Some packets and a part of one. */
+	path = etw_path(other, "kernel/chan_2");
+	if (etw_read_file(path, &bytes, &len))
+		exit(1);
+	free(path);
+	path = etw_path(dir, "kernel/chan_2");
+	fd = open(path, O_WRONLY | O_CREAT, 0666);
+	if (fd < 0 || etw_write_all(fd, bytes, len / 2 + 100))
+		exit(1);
+	close(fd);
+	free(path);
+	free(bytes);
+	etw_consumer_new(NULL, &c);
+	etw_consumer_add_trace(c, dir, 0);
+	while (etw_consumer_next(c, &e, -1) > 0)
+		got++;
+	ok(got == nr && !etw_consumer_nr_losses(c), "circular, interrupted: %ld of %ld events, %u losses", got, nr,
+	   etw_consumer_nr_losses(c));
+	etw_consumer_free(c);
+	ok(etw_trace_repair(dir, NULL, NULL) > 0 && files_keep_rules(dir, &begin, &end),
+	   "circular, interrupted: the files keep the rules after repair");
+	babeltrace(dir, nr, "circular, interrupted");
+	free(dir);
+	free(other);
+}
+
 /* Two traces of one boot whose offsets to the epoch differ: one clock decides. */
 static void test_merge(void)
 {
@@ -486,11 +575,25 @@ static void test_follow(__u64 circular, const char *what)
 			break;
 	}
 	ok(round == 200 && sorted && n == 399, "%s: %llu events, none before its time", what, n);
+	/* More than a piece, unread when the writer ends. */
+	for (; round < 400; round++) {
+		__u64 time = 2000 + round * 1000;
+
+		synth_begin(&packets[0], 0, ends[0], round, 0);
+		synth_tick(&packets[0], time, 100, 2 * round);
+		synth_tick(&packets[0], time + 500, 100, 2 * round + 1);
+		synth_end(&packets[0], time + 600);
+		ends[0] = time + 600;
+		etw_output_packet(output, 0, packets[0].bytes, packets[0].len, 2, 0);
+	}
 	etw_output_finish(output, 900000, NULL, 0);
 	etw_output_free(output);
-	while ((ret = etw_consumer_next(c, &e, 1000)) > 0)
+	while ((ret = etw_consumer_next(c, &e, 1000)) > 0) {
+		sorted &= e->time >= last && etw_event_uint(e, 0) == n;
+		last = e->time;
 		n++;
-	ok(ret == 0 && n == 400, "%s: the end (%d, %llu)", what, ret, n);
+	}
+	ok(ret == 0 && n == 800 && sorted, "%s: the end (%d, %llu)", what, ret, n);
 	ok(etw_consumer_nr_damages(c) == 0 && etw_consumer_nr_losses(c) == 0 && etw_consumer_trace(c, 0)->finished == 1,
 	   "%s: no damage, no loss, finished", what);
 	if (etw_consumer_nr_damages(c))
@@ -512,6 +615,8 @@ int main(void)
 	test_snapshot();
 	test_circular();
 	test_circular_killed();
+	test_circular_silent();
+	test_circular_interrupted();
 	test_merge();
 	test_filters();
 	test_follow(0, "follow");
