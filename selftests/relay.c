@@ -14,6 +14,7 @@
 
 #include "etw_test.h"
 
+#define NAP_NS 1000000L
 #define SECONDS 3	/* how long a test under load goes on */
 
 FIXTURE(relay)
@@ -86,16 +87,26 @@ static void mix_for_ever(void *cpu)
 	}
 }
 
-/* ... and a sleeper whom the timer's interrupt wakes in the middle of any of them: its records are nested in theirs. */
+/*
+ * ... and sleepers whom one interrupt of the timer wakes together, in the middle of any of them: it writes enough records to
+ * turn a packet that the interrupted one is still writing to.
+ */
 static void nap_for_ever(void *cpu)
 {
-	struct timespec ts = { .tv_nsec = 30000 };
+	struct timespec ts;
 
 	pin((intptr_t)cpu);
 	prctl(PR_SET_NAME, "nap");
 	prctl(PR_SET_TIMERSLACK, 1);
-	for (;;)
-		nanosleep(&ts, NULL);
+	for (;;) {
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+		ts.tv_nsec += NAP_NS - ts.tv_nsec % NAP_NS;
+		if (ts.tv_nsec >= 1000000000) {
+			ts.tv_nsec -= 1000000000;
+			ts.tv_sec++;
+		}
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+	}
 }
 
 /* The number in the text that work_rename() made. */
@@ -124,6 +135,7 @@ static uint64_t sum_lost(const __u64 *lost)
 } while (0)
 
 #define OTHERS 7
+#define NAPS 10
 
 /* Records written by an interrupt while somebody else ran: the wake-ups of the sleepers, counted in @arg. */
 static void count_nested(const struct event *event, void *arg)
@@ -144,9 +156,11 @@ TEST_F(relay, R1_any_context)
 	unsigned int cpus = cpus_online(), i;
 	struct reader readers[OTHERS];
 	int fds[OTHERS + 1];
-	pid_t pids[64];
+	pid_t pids[(NAPS + 1) * 8];
 	uint64_t end, nested = 0;
 
+	if (cpus > 8)
+		cpus = 8;
 	for (i = 0; i <= OTHERS; i++) {
 		char name[16];
 
@@ -160,14 +174,14 @@ TEST_F(relay, R1_any_context)
 		ASSERT_EQ(1, enable_events(fds[i], "process", RENAMED));
 		ASSERT_EQ(1, enable_all(fds[i], "fault"));
 	}
-	for (i = 0; i < 2 * cpus; i++)
+	for (i = 0; i < (NAPS + 1) * cpus; i++)
 		pids[i] = spawn(i < cpus ? mix_for_ever : nap_for_ever, (void *)(intptr_t)(i % cpus));
 	for (end = now_ns() + 2 * SECONDS * 1000000000ULL; now_ns() < end; sleep_ms(20)) {
 		for (i = 0; i < OTHERS; i++)
 			ASSERT_DRAINED(&readers[i]);
 		ASSERT_DRAINED(&self->reader);
 	}
-	for (i = 0; i < 2 * cpus; i++)
+	for (i = 0; i < (NAPS + 1) * cpus; i++)
 		reap(pids[i]);
 	EXPECT_GT(self->reader.packets, 20);
 	STOP_AND_DRAIN();
