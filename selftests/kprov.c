@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kernel providers tell the truth: their schemas are those of the trace contract, each event says what tracefs says of
- * the same event, and the rundowns say what /proc and /sys say. Knows the kernel's text of each event; nothing of relays.
+ * The kernel providers tell the truth: their schemas are those of the trace contract, each event says what tracefs
+ * says of the same event, and the rundowns say what /proc and /sys say. Knows the kernel's text of each event; nothing
+ * of relays.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -73,13 +74,14 @@ struct golden {
 /* From the trace contract, not from the module. Ids and names never change; fields may only grow at the end. */
 static const struct golden golden[] = {
 	{ "Linux-Kernel-Process", "process", 1, "sched_process_fork", "sched_process_fork",
-	  "parent_comm c16, parent_tid i32, parent_pid i32, parent_ns_inum u32, child_comm c16, child_tid i32, vtids i32[], "
-	  "child_pid i32, child_ns_inum u32" },
+	  "parent_comm c16, parent_tid i32, parent_pid i32, parent_ns_inum u32, child_comm c16, child_tid i32, "
+	  "vtids i32[], child_pid i32, child_ns_inum u32" },
 	{ "Linux-Kernel-Process", "process", 2, "sched_process_exec", "sched_process_exec",
 	  "filename str, tid i32, old_tid i32" },
 	{ "Linux-Kernel-Process", "process", 3, "sched_process_exit", "sched_process_exit",
 	  "comm c16, tid i32, prio i32, exit_code i32" },
-	{ "Linux-Kernel-Process", "process", 4, "sched_process_free", "sched_process_free", "comm c16, tid i32, prio i32" },
+	{ "Linux-Kernel-Process", "process", 4, "sched_process_free", "sched_process_free",
+	  "comm c16, tid i32, prio i32" },
 	{ "Linux-Kernel-Process", "process", 5, "task_rename", "task_rename",
 	  "tid i32, oldcomm c16, newcomm c16, oom_score_adj i16" },
 	{ "Linux-Kernel-Process", "process", 6, "rundown_start", "lttng_statedump_start", "" },
@@ -88,9 +90,12 @@ static const struct golden golden[] = {
 	  "start_time u64, uid u32, vtid i32, ns_inum u32" },
 	{ "Linux-Kernel-Process", "process", 8, "rundown_end", "lttng_statedump_end", "" },
 	{ "Linux-Kernel-Sched", "sched", 1, "sched_switch", "sched_switch",
-	  "prev_comm c16, prev_tid i32, prev_prio i32, prev_state i64, next_comm c16, next_tid i32, next_prio i32, preempt u8" },
-	{ "Linux-Kernel-Sched", "sched", 2, "sched_waking", "sched_waking", "comm c16, tid i32, prio i32, target_cpu i32" },
-	{ "Linux-Kernel-Sched", "sched", 3, "sched_wakeup", "sched_wakeup", "comm c16, tid i32, prio i32, target_cpu i32" },
+	  "prev_comm c16, prev_tid i32, prev_prio i32, prev_state i64, next_comm c16, next_tid i32, next_prio i32, "
+	  "preempt u8" },
+	{ "Linux-Kernel-Sched", "sched", 2, "sched_waking", "sched_waking",
+	  "comm c16, tid i32, prio i32, target_cpu i32" },
+	{ "Linux-Kernel-Sched", "sched", 3, "sched_wakeup", "sched_wakeup",
+	  "comm c16, tid i32, prio i32, target_cpu i32" },
 	{ "Linux-Kernel-Sched", "sched", 4, "sched_wakeup_new", "sched_wakeup_new",
 	  "comm c16, tid i32, prio i32, target_cpu i32" },
 	{ "Linux-Kernel-Sched", "sched", 5, "sched_migrate_task", "sched_migrate_task",
@@ -193,7 +198,8 @@ TEST(schemas_are_the_contract)
 			EXPECT_STREQ(g->ctf_name, class->ctf_name);
 			EXPECT_EQ(g->id, class->event_id);
 			EXPECT_EQ(ETW_LEVEL_INFO, class->level);
-			EXPECT_EQ(rundown, !class->keyword) TH_LOG("%s: keyword %#llx", g->name, (long long)class->keyword);
+			EXPECT_EQ(rundown, !class->keyword) TH_LOG("%s: keyword %#llx", g->name,
+							   (long long)class->keyword);
 			EXPECT_EQ(0, class->keyword >> 48);
 			EXPECT_EQ(rundown, !!(list.flags & ETW_EVENT_RUNDOWN));
 			EXPECT_TRUE(list.flags & ETW_EVENT_AVAILABLE) TH_LOG("%s: %s", g->name, list.reason);
@@ -314,13 +320,15 @@ static void event_line(const struct event *e, char *to, size_t room)
 	to += n;
 	room -= n;
 	if (event_is(e, "sched_switch"))
-		snprintf(to, room, "prev_comm=%s prev_pid=%d prev_prio=%d prev_state=%s ==> next_comm=%s next_pid=%d next_prio=%d",
+		snprintf(to, room, "prev_comm=%s prev_pid=%d prev_prio=%d prev_state=%s ==> "
+			 "next_comm=%s next_pid=%d next_prio=%d",
 			 event_text(e, "prev_comm"), (int)num(e, "prev_tid"), (int)num(e, "prev_prio") + 100,
 			 state_text(num(e, "prev_state"), num(e, "preempt")), event_text(e, "next_comm"),
 			 (int)num(e, "next_tid"), (int)num(e, "next_prio") + 100);
 	else if (event_is(e, "sched_migrate_task"))
 		snprintf(to, room, "comm=%s pid=%d prio=%d orig_cpu=%d dest_cpu=%d", event_text(e, "comm"),
-			 (int)num(e, "tid"), (int)num(e, "prio") + 100, (int)num(e, "orig_cpu"), (int)num(e, "dest_cpu"));
+			 (int)num(e, "tid"), (int)num(e, "prio") + 100, (int)num(e, "orig_cpu"),
+			 (int)num(e, "dest_cpu"));
 	else if (!strncmp(name, "sched_wak", 9))
 		snprintf(to, room, "comm=%s pid=%d prio=%d target_cpu=%03d", event_text(e, "comm"),
 			 (int)num(e, "tid"), (int)num(e, "prio") + 100, (int)num(e, "target_cpu"));
@@ -331,7 +339,8 @@ static void event_line(const struct event *e, char *to, size_t room)
 		snprintf(to, room, "filename=%s pid=%d old_pid=%d", (const char *)e->payload, (int)num(e, "tid"),
 			 (int)num(e, "old_tid"));
 	else if (event_is(e, "sched_process_exit") || event_is(e, "sched_process_free"))
-		snprintf(to, room, "comm=%s pid=%d prio=%d", event_text(e, "comm"), (int)num(e, "tid"), (int)num(e, "prio") + 100);
+		snprintf(to, room, "comm=%s pid=%d prio=%d", event_text(e, "comm"), (int)num(e, "tid"),
+			 (int)num(e, "prio") + 100);
 	else if (event_is(e, "task_rename"))
 		snprintf(to, room, "pid=%d oldcomm=%s newcomm=%s oom_score_adj=%d", (int)num(e, "tid"),
 			 event_text(e, "oldcomm"), event_text(e, "newcomm"), (int)num(e, "oom_score_adj"));
@@ -343,7 +352,8 @@ static void event_line(const struct event *e, char *to, size_t room)
 			 (unsigned long long)num(e, "sector"), (unsigned int)num(e, "nr_sector"), (int)num(e, "error"));
 	else if (event_is(e, "block_bio_queue"))
 		snprintf(to, room, "%u,%u %s %llu + %u [%s]", dev >> 20, dev & 0xfffff, rwbs_text(num(e, "rwbs")),
-			 (unsigned long long)num(e, "sector"), (unsigned int)num(e, "nr_sector"), event_text(e, "comm"));
+			 (unsigned long long)num(e, "sector"), (unsigned int)num(e, "nr_sector"),
+			 event_text(e, "comm"));
 	else if (!strncmp(name, "block_rq_", 9))
 		snprintf(to, room, "%u,%u %s %u () %llu + %u [%s]", dev >> 20, dev & 0xfffff, rwbs_text(num(e, "rwbs")),
 			 (unsigned int)num(e, "bytes"), (unsigned long long)num(e, "sector"),
@@ -368,7 +378,8 @@ static void tracefs_trim(char *line)
 	at = strstr(line, " group_dead=");
 	if (at)
 		*at = '\0';
-	if (!strncmp(line, "page_fault_kernel", 17) && (at = strstr(line, " ip=")) && (end = strstr(at, " error_code=")))
+	if (!strncmp(line, "page_fault_kernel", 17) && (at = strstr(line, " ip=")) &&
+	    (end = strstr(at, " error_code=")))
 		memmove(at, end, strlen(end) + 1);
 	if (!strncmp(line, "block_rq_", 9) && (at = strstr(line, " + "))) {
 		at += 3;
@@ -485,12 +496,13 @@ static void unpin(void)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Keeps what lies between the two marks, without them, sorted: an interrupt between two probes of one event changes the order. */
+/* An interrupt between the two probes of one event changes the order: lines are compared sorted. */
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Keeps what lies between the two marks, without them. */
 static bool lines_cut(struct lines *lines)
 {
 	size_t i, from = SIZE_MAX, to = SIZE_MAX;
@@ -522,7 +534,8 @@ static unsigned int lines_differ(const struct lines *a, const struct lines *b, u
 		int order = i == a->nr ? 1 : j == b->nr ? -1 : strcmp(a->text[i], b->text[j]);
 
 		if (order && ++differences <= 10 && print)
-			printf("# CPU %u: only %s: %s\n", cpu, order < 0 ? "etw" : "tracefs", order < 0 ? a->text[i] : b->text[j]);
+			printf("# CPU %u: only %s: %s\n", cpu, order < 0 ? "etw" : "tracefs",
+			       order < 0 ? a->text[i] : b->text[j]);
 		i += order <= 0;
 		j += order >= 0;
 	}
@@ -619,7 +632,7 @@ out:
 	return differences;
 }
 
-/* An interrupt may fall between the two probes of a mark and belong to one trace only, so the test has three attempts. */
+/* An interrupt may fall between the two probes of a mark and belong to one trace only: three attempts. */
 static int compare(int dev, const struct comparison *c)
 {
 	int i, differences = 0;
@@ -735,8 +748,8 @@ static void process_work(void)
 static const char *test_disk;
 
 /*
- * Five writes at once to a disk that takes two requests at a time. While it is busy with the first two, the next two wait in the
- * scheduler, and the last closes the gap between them: they become one request.
+ * Five writes at once to a disk that takes two requests at a time. While it is busy with the first two, the next two
+ * wait in the scheduler, and the last closes the gap between them: they become one request.
  */
 static void merging_writes(int fd, void *buf)
 {
@@ -829,8 +842,10 @@ TEST_F(kprov, sched_is_what_tracefs_says)
 {
 	const struct comparison c = {
 		"sched", SCHED_EVENTS,
-		"sched/sched_switch,sched/sched_waking,sched/sched_wakeup,sched/sched_wakeup_new,sched/sched_migrate_task",
-		cpus_online() > 1 ? SCHED_EVENTS : "sched_switch,sched_waking,sched_wakeup,sched_wakeup_new", sched_work,
+		"sched/sched_switch,sched/sched_waking,sched/sched_wakeup,sched/sched_wakeup_new,"
+		"sched/sched_migrate_task",
+		cpus_online() > 1 ? SCHED_EVENTS : "sched_switch,sched_waking,sched_wakeup,sched_wakeup_new",
+		sched_work,
 	};
 
 	EXPECT_EQ(0, compare(self->dev, &c));
@@ -847,7 +862,7 @@ TEST_F(kprov, process_is_what_tracefs_says)
 	EXPECT_EQ(0, compare(self->dev, &c));
 }
 
-/* Disks in memory that the test may write to: one takes requests, two at a time and slowly, the other bios. NULL: there is none. */
+/* Disks in memory to write to: one takes requests, two at a time and slowly, the other bios. NULL: there is none. */
 #define NULLB "/sys/kernel/config/nullb"
 #define RAMDISK "/dev/ram0"
 
@@ -903,7 +918,8 @@ static bool disk_schedule(const char *disk)
 	return !file_write(path, "64");
 }
 
-#define BLOCK_EVENTS "block_rq_insert,block_rq_issue,block_rq_complete,block_rq_merge,block_bio_queue,block_bio_complete"
+#define BLOCK_EVENTS "block_rq_insert,block_rq_issue,block_rq_complete,block_rq_merge," \
+		     "block_bio_queue,block_bio_complete"
 #define BLOCK_TRACEFS "block/block_rq_insert,block/block_rq_issue,block/block_rq_complete,block/block_rq_merge," \
 		      "block/block_bio_queue,block/block_bio_complete"
 
@@ -1158,7 +1174,8 @@ static void state_event(const struct event *e, void *arg)
 	state = &s->states[s->nr++];
 	*state = (struct state) {
 		.tid = num(e, "tid"), .pid = num(e, "pid"), .ppid = num(e, "ppid"), .type = num(e, "type"),
-		.mode = num(e, "mode"), .submode = num(e, "submode"), .status = num(e, "status"), .prio = num(e, "prio"),
+		.mode = num(e, "mode"), .submode = num(e, "submode"), .status = num(e, "status"),
+		.prio = num(e, "prio"),
 		.vtid = num(e, "vtid"), .cpu = num(e, "cpu"), .uid = num(e, "uid"), .ns = num(e, "ns_inum"),
 		.start = num(e, "start_time"), .context_tid = e->tid, .context_pid = e->pid,
 	};
@@ -1194,8 +1211,8 @@ static bool proc_state(pid_t pid, pid_t tid, struct state *state)
 		return false;
 	p = strrchr(text, ')');
 	snprintf(state->name, sizeof(state->name), "%.*s", (int)(p - strchr(text, '(') - 1), strchr(text, '(') + 1);
-	if (sscanf(p + 2, "%*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %ld %ld %ld %*d %llu", &state->ppid, &flags,
-		   &prio, &nice, &threads, &start) != 6)
+	if (sscanf(p + 2, "%*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %ld %ld %ld %*d %llu",
+		   &state->ppid, &flags, &prio, &nice, &threads, &start) != 6)
 		return false;
 	p += 2;
 	for (cpu = 0; cpu < 36; cpu++)
@@ -1204,7 +1221,7 @@ static bool proc_state(pid_t pid, pid_t tid, struct state *state)
 	state->tid = tid;
 	state->pid = pid;
 	state->type = !!(flags & 0x00200000);		/* PF_KTHREAD */
-	state->prio = prio;				/* /proc, too, counts from the first priority that is not real time */
+	state->prio = prio;				/* /proc counts from the same zero */
 	state->start = start;				/* in 100ths of a second */
 	return true;
 }
@@ -1290,8 +1307,8 @@ static bool process_is(pid_t pid, char letter, unsigned int threads)
 	if (file_read(path, text, sizeof(text)) <= 0 || !(p = strrchr(text, ')')))
 		return false;
 	return p[2] == letter &&
-	       sscanf(p + 4, "%*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld %ld %ld", &prio, &nice, &nr) == 3 &&
-	       nr == threads;
+	       sscanf(p + 4, "%*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld %ld %ld",
+		      &prio, &nice, &nr) == 3 && nr == threads;
 }
 
 TEST_F(kprov, rundown_has_every_thread)
