@@ -414,20 +414,25 @@ static int metadata_mend(struct repair *r)
 	struct facts said = { .name = "" };
 	size_t len = 0;
 	char *text;
+	bool cut;
 	int err = 0;
 
 	/* Who wrote a healthy trace stays; a word that one of the files contradicts does not. */
 	if (r->dir.metadata)
 		etw_metadata_facts(r->dir.metadata, &said);
-	if (r->dir.metadata && strcmp(said.writer, r->dir.facts.writer))
+	if (said.writer[0] && strcmp(said.writer, r->dir.facts.writer)) {
 		tell(r, ~0U, FILE_FACTS, 0, 0, "it names another writer than the metadata: both were made again");
-	if (strcmp(said.writer, r->dir.facts.writer))
+		snprintf(r->dir.facts.writer, sizeof(r->dir.facts.writer), "%s", etw_library_version());
+	}
+	if (!r->dir.facts.writer[0])
 		snprintf(r->dir.facts.writer, sizeof(r->dir.facts.writer), "%s", etw_library_version());
 	text = etw_tracedir_metadata(&r->dir, r->dir.schema_len, &len);
-
 	if (!text)
 		return etw_error_errno(-ENOMEM, "%s/" FILE_METADATA, r->dir.dir);
-	if (!r->dir.metadata || len != r->dir.metadata_len || memcmp(text, r->dir.metadata, len)) {
+	/* Another version may have printed otherwise, but would not have stopped halfway. */
+	cut = !r->dir.metadata || (r->dir.metadata_len < len && !memcmp(text, r->dir.metadata, r->dir.metadata_len));
+	if (cut || (!strcmp(r->dir.facts.writer, etw_library_version()) &&
+		    (len != r->dir.metadata_len || memcmp(text, r->dir.metadata, len)))) {
 		err = etw_replace_file(r->dir.dir, FILE_METADATA, text, len);
 		if (!err)
 			tell(r, ~0U, FILE_METADATA, 0, 0, "the metadata was made again from the schema");

@@ -253,14 +253,12 @@ static void metadata_check(const struct tracedir *t, const char *path, tracedir_
 	size_t len = 0, same = 0;
 	char *text;
 
-	/* Another version may print otherwise, but the two agree on which it was. */
+	/* Another version may print otherwise (but would not stop halfway), and the two agree on which it was. */
 	etw_metadata_facts(t->metadata, &said);
-	if (strcmp(t->facts.writer, said.writer)) {
+	if (said.writer[0] && strcmp(t->facts.writer, said.writer)) {
 		report(arg, path, 0, 0, "the metadata and \"" FILE_FACTS "\" are of different writers: one of them is damaged");
 		return;
 	}
-	if (strcmp(t->facts.writer, etw_library_version()))
-		return;
 	text = etw_tracedir_metadata(t, etw_tracedir_schema_good(t, &what), &len);
 	if (!text)
 		return;
@@ -271,7 +269,7 @@ static void metadata_check(const struct tracedir *t, const char *path, tracedir_
 		;
 	else if (same < len && same == t->metadata_len)
 		report(arg, path, same, len - same, "the metadata is cut off here");
-	else if (same < len || same < t->metadata_len)
+	else if ((same < len || same < t->metadata_len) && !strcmp(t->facts.writer, etw_library_version()))
 		report(arg, path, same, 0, "from here on the metadata differs from what \"" FILE_SCHEMA "\" and \"" FILE_FACTS
 		       "\" say: one of the three is damaged");
 	free(text);
