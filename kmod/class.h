@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What an event class and a provider are: descriptions, and the list of targets that a class is written to. Knows no session. */
+/*
+ * What an event class and a provider are: descriptions, and the list of targets that a class is written to. Knows no
+ * session.
+ */
 #ifndef ETW_CLASS_H
 #define ETW_CLASS_H
 
@@ -82,8 +85,9 @@ struct etw_provider {
 	u32 nr_classes;
 	u32 nr_sessions;		/* that have it enabled, under etw_control */
 	/*
-	 * Writes what is there already to one session, with etw_write_direct(); process context, may sleep, no lock of ours but the
-	 * session's direct lock. Stops early with -EINTR when etw_rundown_interrupted() says so. NULL: nothing to say.
+	 * Writes what is there already to one session, with etw_write_direct(); process context, may sleep, no lock
+	 * of ours but the session's direct lock. Stops early with -EINTR when etw_rundown_interrupted() says so.
+	 * NULL: nothing to say.
 	 */
 	int (*rundown)(struct etw_session *session);
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What differs between the kernels this module builds for: the only file with version tests. Knows nothing of the module. */
+/*
+ * What differs between the kernels this module builds for: the only file with version tests. Knows nothing of the
+ * module.
+ */
 #ifndef ETW_COMPAT_H
 #define ETW_COMPAT_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Enabling is where the thinking happens: which sessions want which class is decided here, once, and published as one array of
- * targets per class. Everything that can fail comes before the first change.
+ * Enabling is where the thinking happens: which sessions want which class is decided here, once, and published as one
+ * array of targets per class. Everything that can fail comes before the first change.
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -295,7 +295,8 @@ int etw_session_enable(struct etw_session *s, struct etw_enabling *want)
 	mutex_lock(&etw_control);
 	mutex_lock(&s->lock);
 	want->enabled = true;
-	want->provider = p = etw_provider_find(want->name, &want->guid);
+	p = etw_provider_find(want->name, &want->guid);
+	want->provider = p;
 	old = find_enabling(s, p, want->name, &want->guid);
 	if (s->stopping) {
 		err = -ESHUTDOWN;

@@ -26,13 +26,16 @@ struct etw_enabling {
 };
 
 /*
- * Takes @want over, also on failure. Returns 1 if the provider exists, 0 if the enable is remembered. Synchronous; writes the
- * rundown. ESHUTDOWN, ENOSPC, ENOMEM.
+ * Takes @want over, also on failure. Returns 1 if the provider exists, 0 if the enable is remembered. Synchronous;
+ * writes the rundown. ESHUTDOWN, ENOSPC, ENOMEM.
  */
 int etw_session_enable(struct etw_session *session, struct etw_enabling *want);
 /* Of a provider by name or GUID. Synchronous. */
 int etw_session_disable(struct etw_session *session, const char *name, const uuid_t *guid);
-/* For STOP: take the session out of all targets and wait until no event can come. What was enabled stays on record. Cannot fail. */
+/*
+ * For STOP: take the session out of all targets and wait until no event can come. What was enabled stays on record.
+ * Cannot fail.
+ */
 void etw_session_disable_all(struct etw_session *session);
 /* Of one provider, or with an empty name and GUID of all that are enabled. ENOENT not enabled, ESHUTDOWN. */
 int etw_session_capture_state(struct etw_session *session, const char *name, const uuid_t *guid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How a kernel event is declared: one list of fields gives the record's struct and its schema, and one probe is checked against
- * the tracepoint's prototype. Knows no session and no file.
+ * How a kernel event is declared: one list of fields gives the record's struct and its schema, and one probe is
+ * checked against the tracepoint's prototype. Knows no session and no file.
  *
  *	#define SCHED_SWITCH(F)					one line a field: type, name, format, map
  *		F(COMM, prev_comm, DEFAULT, NULL)
@@ -22,8 +22,8 @@
  *		etw_end(&event, &r, sizeof(r));
  *	}
  *
- * Types of variable length (STRING, SEQ_S32) have a place in the schema and none in the struct: the probe writes the parts before,
- * between and after them with etw_end_vec().
+ * Types of variable length (STRING, SEQ_S32) have a place in the schema and none in the struct: the probe writes the
+ * parts before, between and after them with etw_end_vec().
  */
 #ifndef ETW_EVENT_H
 #define ETW_EVENT_H
@@ -68,7 +68,9 @@
 #define ETW_MEMBER(type, name, format, map)	ETW_MEMBER_##type(name)
 #define ETW_FIELD(kind, field, fmt, values)	{ .name = #field, .map = values, ETW_KIND_##kind, .format = ETW_FORMAT_##fmt },
 
-/* The class @event##_class and the struct @event##_record; further members of struct etw_class follow the field list. */
+/*
+ * The class @event##_class and the struct @event##_record; further members of struct etw_class follow the field list.
+ */
 #define ETW_EVENT(event, FIELDS, ...)									\
 	struct event##_record { FIELDS(ETW_MEMBER) } __packed;						\
 	static const struct etw_field event##_fields[] = { FIELDS(ETW_FIELD) };				\
@@ -84,15 +86,19 @@
 	__builtin_types_compatible_p(typeof(check_trace_callback_type_##tp), void (void (*)(void *, ##__VA_ARGS__)))
 
 /*
- * The probe of @tp, whose own type is that of the assertion, so a prototype that changed on some kernel breaks the build there. It
- * looks whether anybody wants the record, about the writer or about @subject (NULL: the writer only), and saves no registers for that;
- * the body that follows the macro builds the record for @targets. Wire it up with ETW_HOOK(tp) in ETW_EVENT().
+ * The probe of @tp, whose own type is that of the assertion, so a prototype that changed on some kernel breaks the
+ * build there. It looks whether anybody wants the record, about the writer or about @subject (NULL: the writer only),
+ * and saves no registers for that; the body that follows the macro builds the record for @targets. Wire it up with
+ * ETW_HOOK(tp) in ETW_EVENT().
  */
 #define ETW_PROBE(tp, subject, proto, args)								\
 	static_assert(ETW_TP_IS(tp, PARAMS(proto)), "tracepoint " #tp " has another prototype in this kernel");	\
 	ETW_PROBE_NAMED(tp, subject, PARAMS(proto), PARAMS(args))
 
-/* The same without the assertion, for a probe that is chosen by type. Three functions, so that the usual way is two jumps. */
+/*
+ * The same without the assertion, for a probe that is chosen by type. Three functions, so that the usual way is two
+ * jumps.
+ */
 #define ETW_PROBE_NAMED(name, subject, proto, args)							\
 	static noinline notrace void write_##name(const struct etw_targets *targets, proto);		\
 	static noinline notrace void filter_##name(const struct etw_targets *targets, proto)		\

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A relay file: maps one CPU's sub-buffers read-only and hands packets out. User space holds no position that is believed. */
+/*
+ * A relay file: maps one CPU's sub-buffers read-only and hands packets out. User space holds no position that is
+ * believed.
+ */
 #include <linux/mm.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
@@ -26,8 +29,7 @@ static long subbuf_get(struct relay_file *f, void __user *arg)
 
 	if (err)
 		return err;
-	/* before looking: if it had stopped, nothing can be delivered in between; pairs with etw_session_stop() */
-	stopped = smp_load_acquire(&f->session->state) == ETW_SESSION_STOPPED;
+	stopped = etw_session_stopped(f->session);	/* before looking: then nothing can be delivered in between */
 	mutex_lock(&r->lock);
 	index = etw_relay_get(r);
 	if (index < 0) {
@@ -89,7 +91,7 @@ static __poll_t relay_poll(struct file *file, poll_table *wait)
 	poll_wait(file, &f->relay->wait, wait);
 	etw_relay_wait(f->relay);
 	/* after the queue, so that STOP wakes us; before the packets, so that none can come after it */
-	stopped = smp_load_acquire(&f->session->state) == ETW_SESSION_STOPPED;
+	stopped = etw_session_stopped(f->session);
 	if (etw_relay_ready(f->relay))
 		return EPOLLIN | EPOLLRDNORM;
 	return stopped ? EPOLLHUP : 0;
@@ -139,7 +141,7 @@ int etw_relay_file_open(struct etw_session *s, const void *who, u32 cpu)
 
 	if (cpu >= nr_cpu_ids)
 		return -EINVAL;
-	r = smp_load_acquire(&s->relays[cpu]);
+	r = etw_session_relay(s, cpu);
 	if (!r)
 		return -ENODEV;
 	f = kzalloc(sizeof(*f), GFP_KERNEL);

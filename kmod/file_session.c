@@ -81,7 +81,7 @@ void etw_session_file_query(struct etw_session *s, struct etw_session_query *q)
 	put_counts(&sum, &q->written, &q->filtered, q->lost);
 
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
-		struct etw_relay *r = smp_load_acquire(&s->relays[cpu]);
+		struct etw_relay *r = etw_session_relay(s, cpu);
 
 		if (!r)
 			continue;
@@ -121,7 +121,7 @@ static long query_cpu(struct etw_session *s, void __user *arg)
 	if (err)
 		return err;
 	for (cpu = q.cpu; cpu < nr_cpu_ids && !r; cpu++)
-		r = smp_load_acquire(&s->relays[cpu]);
+		r = etw_session_relay(s, cpu);
 	if (!r)
 		return -ENOENT;
 	q = (struct etw_cpu_query){ .size = q.size, .cpu = r->cpu };
@@ -374,8 +374,9 @@ static long schema_read(struct etw_session *s, void __user *user)
 
 	if (err)
 		return err;
-	a.used = a.nr = 0;
-	a.nr_classes = smp_load_acquire(&s->nr_classes);
+	a.used = 0;
+	a.nr = 0;
+	a.nr_classes = etw_session_nr_classes(s);
 	if (a.from > a.nr_classes)
 		return -EINVAL;
 	buf = kvmalloc(SCHEMA_CHUNK, GFP_KERNEL);
@@ -458,7 +459,7 @@ static __poll_t session_poll(struct file *file, poll_table *wait)
 	__poll_t events;
 
 	poll_wait(file, &s->wait, wait);
-	events = smp_load_acquire(&s->state) == ETW_SESSION_STOPPED ? EPOLLHUP : 0;
+	events = etw_session_stopped(s) ? EPOLLHUP : 0;
 	if (etw_session_ready(s))
 		events |= EPOLLIN | EPOLLRDNORM;
 	if (READ_ONCE(s->relays_added))

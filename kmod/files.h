@@ -11,7 +11,10 @@ struct etw_session_file;
 
 extern const struct file_operations etw_control_fops;
 
-/* A file descriptor for @session, whose reference it takes over, also on failure. @owner: the session stops when the file is released. */
+/*
+ * A file descriptor for @session, whose reference it takes over, also on failure. @owner: the session stops when the
+ * file is released.
+ */
 int etw_session_file_open(struct etw_session *session, bool owner);
 /* Fills *@query for the caller; user_size is left alone. */
 struct etw_session_query;

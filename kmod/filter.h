@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which events and which tasks an enable wants. Pure: no locks, no allocation; also compiled in user space by the host tests. */
+/*
+ * Which events and which tasks an enable wants. Pure: no locks, no allocation; also compiled in user space by the
+ * host tests.
+ */
 #ifndef ETW_FILTER_H
 #define ETW_FILTER_H
 
@@ -19,8 +22,8 @@ bool etw_rule_passes(const struct etw_rule *rule, u8 event_level, u64 event_keyw
 #define ETW_FILTER_HASH 1024
 
 /*
- * A set of task numbers of the initial pid namespace. Constant once published. Most rejections cost one test each; the exact
- * answer is a binary search.
+ * A set of task numbers of the initial pid namespace. Constant once published. Most rejections cost one test each;
+ * the exact answer is a binary search.
  */
 struct etw_filter {
 	u8 hash[ETW_FILTER_HASH];	/* bytes, not bits: one instruction tests one */

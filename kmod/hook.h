@@ -11,7 +11,10 @@ void etw_hook_find(struct etw_class *const *classes, u32 nr);
 int etw_hook_attach(struct etw_class *class);
 /* The probe may still run until the next grace period. */
 void etw_hook_detach(struct etw_class *class);
-/* After it no probe detached before is running, and no reader holds targets unpublished before. Process context, no lock held. */
+/*
+ * After it no probe detached before is running, and no reader holds targets unpublished before. Process context, no
+ * lock held.
+ */
 void etw_hook_synchronize(void);
 
 #endif

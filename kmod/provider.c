@@ -8,7 +8,7 @@
 #include "schema.h"
 #include "write.h"
 
-DEFINE_MUTEX(etw_control);
+DEFINE_MUTEX(etw_control);	/* see provider.h */
 
 static LIST_HEAD(providers);
 static u64 next_provider_id = 1, next_class_id = 1;

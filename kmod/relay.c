@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The relay's slow half: opening, turning and closing packets, delivery, flush, and the reader's side. relay.h has the picture. */
+/*
+ * The relay's slow half: opening, turning and closing packets, delivery, flush, and the reader's side. relay.h has
+ * the picture.
+ */
 #include <linux/align.h>
 #include <linux/bug.h>
 #include <linux/minmax.h>
@@ -53,11 +56,17 @@ static u64 seq_of(const struct etw_relay *r, u64 position)
 	return (position >> r->shift) - r->nr_slots;	/* the first position is one lap in */
 }
 
+static u64 slot_word(const struct etw_slot *slot)
+{
+	return smp_load_acquire(&slot->word);	/* pairs with etw_relay_deliver() */
+}
+
 /* (d), (e): why a packet cannot begin at @at, or -1. */
 static notrace int room(struct etw_relay *r, u64 at)
 {
 	u64 word;
 
+	/* the acquire pairs with etw_relay_put() */
 	if (!r->overwrite && at - smp_load_acquire(&r->consumed) >= (u64)r->nr_slots << r->shift)
 		return ETW_LOST_NO_ROOM;
 	word = READ_ONCE(etw_relay_slot(r, at)->word);
@@ -67,8 +76,9 @@ static notrace int room(struct etw_relay *r, u64 at)
 }
 
 /*
- * The buffer of the packet at @position, where the caller has uncommitted bytes. Every writer and every closer comes here, not only
- * the one that entered the slot: else one nested in a switch could store into a buffer that the reader has just exchanged away.
+ * The buffer of the packet at @position, where the caller has uncommitted bytes. Every writer and every closer comes
+ * here, not only the one that entered the slot: else one nested in a switch could store into a buffer that the reader
+ * has just exchanged away.
  */
 static notrace struct etw_buffer *open_slot(struct etw_relay *r, struct etw_slot *slot, u64 position)
 {
@@ -86,7 +96,10 @@ static notrace struct etw_buffer *open_slot(struct etw_relay *r, struct etw_slot
 		/* full: against the reader's exchange; fails at most twice, for the reader and for a nested writer */
 		if (cmpxchg64(&slot->word, word, open | (word & ETW_SLOT_INDEX)) != word)
 			continue;
-		/* only one opener succeeds, so the packet it replaces is counted once; the reader's spare was delivered before */
+		/*
+		 * only one opener succeeds, so the packet it replaces is counted once; the reader's spare was
+		 * delivered before
+		 */
 		if (r->overwrite && !(word & ETW_SLOT_TAKEN))
 			local64_add(b->records, (local64_t *)&r->overwritten);
 		break;
@@ -105,8 +118,8 @@ notrace void etw_relay_deliver(struct etw_relay *r, struct etw_slot *slot, u64 p
 	b->records = records;
 	b->classes = READ_ONCE(*r->nr_classes);		/* an upper bound: the table is append-only */
 	local_set(&slot->commit, 0);			/* before the release, never after */
-	smp_store_release(&slot->word, make_word(lap_of(r, position), 0, index));
-	smp_mb();					/* pairs with etw_relay_wait() */
+	smp_store_release(&slot->word, make_word(lap_of(r, position), 0, index));	/* pairs with slot_word() */
+	smp_mb();	/* pairs with etw_relay_wait() */
 	if (READ_ONCE(r->waiting) || READ_ONCE(*r->session_waiting))
 		irq_work_queue(&r->irq_work);
 }
@@ -198,7 +211,10 @@ notrace void etw_relay_reserve(struct etw_relay *r, u64 now, bool boot_clock, u3
 	WRITE_ONCE(r->current_slot, res->slot);
 }
 
-/* Owner CPU, preemption off. A nested loss may come between any two steps; only the window's edges can then be a little off. */
+/*
+ * Owner CPU, preemption off. A nested loss may come between any two steps; only the window's edges can then be a
+ * little off.
+ */
 notrace void etw_relay_lose(struct etw_relay *r, unsigned int cause, u64 ts)
 {
 	struct etw_loss *loss = &r->losses[cause];
@@ -248,7 +264,7 @@ static bool delivered_in(u64 word, u64 lap)
 static u64 oldest(const struct etw_relay *r)
 {
 	u64 p = r->next;
-	u64 word = smp_load_acquire(&etw_relay_slot(r, p)->word);
+	u64 word = slot_word(etw_relay_slot(r, p));
 	u64 i = (p >> r->shift) & (r->nr_slots - 1);
 
 	if (word_lap(word) > lap_of(r, p))
@@ -259,7 +275,7 @@ static u64 oldest(const struct etw_relay *r)
 static int get_discard(struct etw_relay *r)
 {
 	u64 p = r->consumed;
-	u64 word = smp_load_acquire(&etw_relay_slot(r, p)->word);
+	u64 word = slot_word(etw_relay_slot(r, p));
 
 	if (!delivered_in(word, lap_of(r, p)))
 		return -EAGAIN;
@@ -274,9 +290,10 @@ static int get_overwrite(struct etw_relay *r)
 	if (r->in_hand)
 		return r->spare;
 	for (;;) {
-		p = r->next = oldest(r);
+		p = oldest(r);
+		r->next = p;
 		slot = etw_relay_slot(r, p);
-		word = smp_load_acquire(&slot->word);
+		word = slot_word(slot);
 		if (word_lap(word) > lap_of(r, p))
 			continue;
 		if (!delivered_in(word, lap_of(r, p)))
@@ -314,14 +331,14 @@ void etw_relay_put(struct etw_relay *r)
 		return;
 	}
 	r->delivered += r->buffers[word_index(READ_ONCE(etw_relay_slot(r, r->consumed)->word))].records;
-	smp_store_release(&r->consumed, r->consumed + r->size);
+	smp_store_release(&r->consumed, r->consumed + r->size);	/* pairs with room() */
 }
 
 /* Without the lock: a stale answer is corrected by the next delivery or by GET. */
 bool etw_relay_ready(struct etw_relay *r)
 {
 	u64 p = next_to_read(r);
-	u64 word = smp_load_acquire(&etw_relay_slot(r, p)->word);
+	u64 word = slot_word(etw_relay_slot(r, p));
 
 	if (READ_ONCE(r->in_hand))
 		return true;
@@ -339,7 +356,7 @@ bool etw_relay_delivered_to(struct etw_relay *r, u64 position)
 	u64 p = max(next_to_read(r), position - min(position, (u64)r->nr_slots << r->shift));
 
 	for (p &= ~r->mask; p < position; p += r->size) {
-		u64 word = smp_load_acquire(&etw_relay_slot(r, p)->word);
+		u64 word = slot_word(etw_relay_slot(r, p));
 
 		if (word_lap(word) < lap_of(r, p) || (word_lap(word) == lap_of(r, p) && (word & ETW_SLOT_OPEN)))
 			return false;
@@ -354,7 +371,7 @@ u64 etw_relay_unread(struct etw_relay *r)
 
 	lockdep_assert_held(&r->lock);
 	for (i = 0; i < r->nr_slots; i++) {
-		word = smp_load_acquire(&r->slots[i].word);
+		word = slot_word(&r->slots[i]);
 		if (word & ETW_SLOT_OPEN)
 			sum += (u64)local_read(&r->slots[i].commit) >> 32;
 		else if (!word_lap(word))
@@ -376,7 +393,7 @@ u64 etw_relay_complete_up_to(struct etw_relay *r)
 	if (r->overwrite)
 		return complete;
 	for (p = r->consumed; ; p += r->size) {
-		word = smp_load_acquire(&etw_relay_slot(r, p)->word);
+		word = slot_word(etw_relay_slot(r, p));
 		if (!delivered_in(word, lap_of(r, p)))
 			return complete;
 		complete = max(complete, r->buffers[word_index(word)].end);

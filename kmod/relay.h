@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One CPU's relay of one session: a ring of sub-buffers, each a CTF packet, written by the owning CPU in any context and read by
- * one reader. Knows nothing of sessions, classes and files.
+ * One CPU's relay of one session: a ring of sub-buffers, each a CTF packet, written by the owning CPU in any context
+ * and read by one reader. Knows nothing of sessions, classes and files.
  *
- * The algorithm and its proof obligations (R1 to R8, steps (a) to (f)) were checked exhaustively as a Promela model before this
- * was written. In short:
+ * The algorithm and its proof obligations (R1 to R8, steps (a) to (f)) were checked exhaustively as a Promela model
+ * before this was written. In short:
  *
  *   position	u64 bytes since the session began plus one lap; offset, slot and lap are bit fields of it
  *   slot	a place in the order. Its word {lap, buffer index, TAKEN, OPEN} is either OPEN in lap L (writers of lap L may be in
  *		it) or delivered in lap L (complete, nobody writes). Its commit word counts bytes and records of this lap.
  *   buffer	memory with a descriptor. N slots use N buffers, one spare is the reader's; GET in overwrite mode exchanges them.
  *
- * A record fits only if at least one byte of padding stays after it, so every packet is closed in one way: by an exchange that
- * moves the position past the rest. Whoever makes the commit bytes equal the sub-buffer size delivers.
+ * A record fits only if at least one byte of padding stays after it, so every packet is closed in one way: by an
+ * exchange that moves the position past the rest. Whoever makes the commit bytes equal the sub-buffer size delivers.
  *
- * Ordering. All writers of a relay run on one CPU, so for @reserve, @last_seen, @extend_at, @lost and the commit words program order
- * and compiler barriers suffice. Across CPUs:
+ * Ordering. All writers of a relay run on one CPU, so for @reserve, @last_seen, @extend_at, @lost and the commit
+ * words program order and compiler barriers suffice. Across CPUs:
  *   deliver():    smp_store_release(word)	pairs with smp_load_acquire(word) in get(): records, header and descriptor
  *   put():        smp_store_release(consumed)	pairs with smp_load_acquire(consumed) in room()
  *   get():        full cmpxchg(word)		against the full cmpxchg(word) in open_slot(): one wins
@@ -50,12 +50,18 @@
 struct etw_slot {
 	u64 word;
 	local_t commit;			/* bits 0..31 bytes, 32..63 records of this lap */
-	/* what the opener leaves for the short way; owner CPU only. @base is valid if @position is that of the packet looked for */
+	/*
+	 * what the opener leaves for the short way; owner CPU only. @base is valid if @position is that of the packet
+	 * looked for
+	 */
 	u64 position;
 	u8 *base;
 } ____cacheline_aligned_in_smp;
 
-/* Travels with the buffer: a count kept per slot would be overwritten by the next lap while the reader holds the buffer. */
+/*
+ * Travels with the buffer: a count kept per slot would be overwritten by the next lap while the reader holds the
+ * buffer.
+ */
 struct etw_buffer {
 	u8 *base;
 	u64 position;			/* by the writer that begins the packet */
@@ -122,7 +128,7 @@ struct etw_relay {
 };
 
 /* A compact header's stamp tells times apart that are less than this after the one before. */
-#define ETW_COMPACT_RANGE	(1ULL << 32)
+#define ETW_COMPACT_RANGE	BIT_ULL(32)
 
 /* How many writers this CPU is in, one interrupted by the other. */
 DECLARE_PER_CPU(int, etw_nesting);
@@ -151,7 +157,10 @@ struct etw_relay *etw_relay_create(u32 cpu, const struct etw_relay_config *confi
 /* No writer, reader or mapping call may be under way. Mappings keep their pages. */
 void etw_relay_destroy(struct etw_relay *relay);
 
-/* Owner CPU with interrupts off, or for a dead CPU. True if a packet was closed. @now: an instant of the session's clock not in the future. */
+/*
+ * Owner CPU with interrupts off, or for a dead CPU. True if a packet was closed. @now: an instant of the session's
+ * clock not in the future.
+ */
 bool etw_relay_flush(struct etw_relay *relay, u64 now);
 
 /* Reader role, relay->lock held. EAGAIN nothing delivered. The buffer's index, until etw_relay_put(). */
@@ -196,9 +205,10 @@ struct etw_reservation {
 };
 
 /*
- * Reserve room for a record of @len bytes of payload, whose size the caller has checked. @now: a reading of the clock, with the
- * session's offset, not older than the caller's nesting count; several relays may share one, since each clamps to its own last_seen.
- * A refusal has been counted in the relay. A reservation is always committed. Owner CPU, preemption off, any context.
+ * Reserve room for a record of @len bytes of payload, whose size the caller has checked. @now: a reading of the
+ * clock, with the session's offset, not older than the caller's nesting count; several relays may share one, since
+ * each clamps to its own last_seen. A refusal has been counted in the relay. A reservation is always committed. Owner
+ * CPU, preemption off, any context.
  */
 void etw_relay_reserve(struct etw_relay *relay, u64 now, bool boot_clock, u32 len, struct etw_reservation *res);
 void etw_relay_deliver(struct etw_relay *relay, struct etw_slot *slot, u64 position, u32 records);
@@ -206,10 +216,11 @@ void etw_relay_deliver(struct etw_relay *relay, struct etw_slot *slot, u64 posit
 void etw_relay_lose(struct etw_relay *relay, unsigned int cause, u64 ts);
 
 /*
- * The short way through etw_relay_reserve() for a record of @size bytes with a compact header: the packet is open, the record fits,
- * nobody interferes. False: nothing is reserved, go the long way. The steps are the same, in the same order, but one: that the slot is
- * open is seen before (f) and not after. It holds after it: a slot opened in its lap stays open until its last byte is committed, and if
- * (f) succeeds from @old, which lies in this slot and lap, that byte is not yet even reserved.
+ * The short way through etw_relay_reserve() for a record of @size bytes with a compact header: the packet is open,
+ * the record fits, nobody interferes. False: nothing is reserved, go the long way. The steps are the same, in the
+ * same order, but one: that the slot is open is seen before (f) and not after. It holds after it: a slot opened in
+ * its lap stays open until its last byte is committed, and if (f) succeeds from @old, which lies in this slot and
+ * lap, that byte is not yet even reserved.
  */
 static __always_inline bool etw_relay_try_reserve(struct etw_relay *r, u64 now, u32 size, struct etw_reservation *res)
 {
@@ -236,7 +247,10 @@ static __always_inline bool etw_relay_try_reserve(struct etw_relay *r, u64 now, 
 	return true;
 }
 
-/* Everything was stored: count it. The number of records if this was the last of the packet: then etw_relay_deliver() it; else 0. */
+/*
+ * Everything was stored: count it. The number of records if this was the last of the packet: then etw_relay_deliver()
+ * it; else 0.
+ */
 static __always_inline u32 etw_relay_commit(struct etw_relay *r, const struct etw_reservation *res)
 {
 	u64 sum;

@@ -132,9 +132,12 @@ struct etw_relay *etw_relay_create(u32 cpu, const struct etw_relay_config *confi
 	r->uuid = config->uuid;
 	r->session_wait = config->wait;
 	r->session_waiting = config->waiting;
-	r->start = r->last_seen = config->start;
+	r->start = config->start;
+	r->last_seen = config->start;
 	r->extend_at = config->start + ETW_COMPACT_RANGE;
-	r->reserve = r->consumed = r->next = 1ULL << r->lap_shift;	/* lap 0 means "never used" */
+	r->reserve = 1ULL << r->lap_shift;	/* lap 0 means "never used" */
+	r->consumed = r->reserve;
+	r->next = r->reserve;
 	r->spare = config->nr_subbufs;
 	for (i = 0; i < config->nr_subbufs; i++)
 		r->slots[i].word = ETW_SLOT_TAKEN | (u64)i << ETW_SLOT_INDEX_SHIFT;

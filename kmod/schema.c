@@ -48,8 +48,8 @@ static u32 put_string(struct filler *f, const char *s)
 
 	if (!s)
 		return 0;
-	strcpy((char *)f->buf + at, s);
-	f->strings += strlen(s) + 1;
+	memcpy(f->buf + at, s, string_size(s));
+	f->strings += string_size(s);
 	return at;
 }
 

@@ -9,7 +9,10 @@
 u32 etw_schema_size(const struct etw_class *class);
 /* Fill @buf, etw_schema_size() bytes, zeroed or not. */
 void etw_schema_fill(void *buf, const struct etw_class *class, u32 class_id);
-/* Bytes of a payload that do not vary, and where the kernel pointers are: sets @class->scrub. EINVAL: one lies behind a variable field. */
+/*
+ * Bytes of a payload that do not vary, and where the kernel pointers are: sets @class->scrub. EINVAL: one lies behind
+ * a variable field.
+ */
 int etw_schema_scan(struct etw_class *class);
 
 #endif

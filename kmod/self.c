@@ -23,22 +23,26 @@ static const struct etw_keyword_name keywords[] = {
 static const struct etw_value clock_values[] = {
 	{ ETW_CLOCK_MONOTONIC, "monotonic" }, { ETW_CLOCK_BOOT, "boot" }, { ETW_CLOCK_REAL, "real" },
 };
+
 static const struct etw_map clock_map = { ETW_MAP_VALUES, ARRAY_SIZE(clock_values), clock_values };
 
 static const struct etw_value reason_values[] = {
 	{ ETW_STOP_REQUEST, "request" }, { ETW_STOP_CLOSED, "closed" },
 };
+
 static const struct etw_map reason_map = { ETW_MAP_VALUES, ARRAY_SIZE(reason_values), reason_values };
 
 static const struct etw_value cause_values[] = {
 	{ ETW_LOST_NO_ROOM, "no_room" }, { ETW_LOST_WRAPPED, "wrapped" }, { ETW_LOST_NESTED, "nested" },
 	{ ETW_LOST_TOO_LARGE, "too_large" }, { ETW_LOST_CPU, "cpu" }, { ETW_LOST_RATE, "rate" },
 };
+
 static const struct etw_map cause_map = { ETW_MAP_VALUES, ARRAY_SIZE(cause_values), cause_values };
 
 static const struct etw_value flag_values[] = {
 	{ ETW_SESSION_PERSIST, "persist" }, { ETW_SESSION_OVERWRITE, "overwrite" }, { ETW_SESSION_ADDRESSES, "addresses" },
 };
+
 static const struct etw_map flag_map = { ETW_MAP_FLAGS, ARRAY_SIZE(flag_values), flag_values };
 
 #define SESSION_STATE(F)			\
@@ -230,7 +234,7 @@ void etw_self_losses(struct etw_session *s)
 
 	lockdep_assert_held(&s->direct);
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
-		struct etw_relay *r = smp_load_acquire(&s->relays[cpu]);
+		struct etw_relay *r = etw_session_relay(s, cpu);
 
 		for (cause = 0; r && cause < ETW_NR_LOST; cause++)
 			report_loss(s, cpu, cause, &r->losses[cause]);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The provider "etw": what the tracer says of itself. Knows sessions; nothing below it knows it but through these calls. */
+/*
+ * The provider "etw": what the tracer says of itself. Knows sessions; nothing below it knows it but through these
+ * calls.
+ */
 #ifndef ETW_SELF_H
 #define ETW_SELF_H
 

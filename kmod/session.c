@@ -57,7 +57,7 @@ static int cpu_prepare(unsigned int cpu, struct hlist_node *node)
 	if (IS_ERR(r))	/* a tracer must not keep a CPU from coming: its records are then lost and counted */
 		return s->live ? 0 : PTR_ERR(r);
 	*per_cpu_ptr(s->cpu_relay, cpu) = r;
-	smp_store_release(&s->relays[cpu], r);
+	smp_store_release(&s->relays[cpu], r);	/* pairs with etw_session_relay() */
 	WRITE_ONCE(s->relays_added, 1);
 	wake_up_all(&s->wait);
 	return 0;
@@ -105,8 +105,8 @@ static void flush_cpu(struct etw_session *s, u32 cpu, struct flush_request *f)
 }
 
 /*
- * Close every open packet. A relay with nothing to close says nothing if its answer interrupted a writer, which can still reserve
- * with an older stamp: such a CPU is asked again after a grace period, which outlasts that writer.
+ * Close every open packet. A relay with nothing to close says nothing if its answer interrupted a writer, which can
+ * still reserve with an older stamp: such a CPU is asked again after a grace period, which outlasts that writer.
  */
 static void flush_all(struct etw_session *s)
 {
@@ -180,8 +180,8 @@ int etw_session_flush(struct etw_session *s, unsigned int timeout_ms, u64 *time,
 }
 
 /*
- * R7. Only what a waiting reader lacks: packets with records, of relays where nothing else is ready. A flight recorder's packets
- * stay open, so that the timer does not cut its history into small pieces.
+ * R7. Only what a waiting reader lacks: packets with records, of relays where nothing else is ready. A flight
+ * recorder's packets stay open, so that the timer does not cut its history into small pieces.
  */
 static void flush_for_reader(struct etw_session *s)
 {
@@ -238,7 +238,7 @@ void etw_session_set_flush_ms(struct etw_session *s, u32 flush_ms)
 
 struct etw_session_class *etw_session_class(struct etw_session *s, u32 number)
 {
-	if (number >= smp_load_acquire(&s->nr_classes))
+	if (number >= etw_session_nr_classes(s))
 		return NULL;
 	return &s->chunks[number / ETW_CLASS_CHUNK][number % ETW_CLASS_CHUNK];
 }
@@ -279,7 +279,7 @@ int etw_session_class_stage(struct etw_session *s, const struct etw_class *class
 void etw_session_class_publish(struct etw_session *s)
 {
 	lockdep_assert_held(&s->lock);
-	smp_store_release(&s->nr_classes, s->nr_staged);	/* pairs with etw_session_class() */
+	smp_store_release(&s->nr_classes, s->nr_staged);	/* pairs with etw_session_nr_classes() */
 }
 
 void etw_session_class_drop(struct etw_session *s)
@@ -439,7 +439,7 @@ bool etw_session_ready(struct etw_session *s)
 	WRITE_ONCE(s->waiting, 1);
 	smp_mb();	/* pairs with etw_relay_deliver() */
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
-		struct etw_relay *r = smp_load_acquire(&s->relays[cpu]);
+		struct etw_relay *r = etw_session_relay(s, cpu);
 
 		if (r && etw_relay_ready(r))
 			return true;
@@ -476,6 +476,7 @@ static void session_free(struct etw_session *s)
 static struct etw_session *session_alloc(const struct etw_session_create *args)
 {
 	struct etw_session *s = kvzalloc(sizeof(*s), GFP_KERNEL);
+	struct etw_relay **relay;
 	int cpu;
 
 	if (!s)
@@ -507,8 +508,10 @@ static struct etw_session *session_alloc(const struct etw_session_create *args)
 		session_free(s);
 		return NULL;
 	}
-	for_each_possible_cpu(cpu)
-		*per_cpu_ptr(s->cpu_relay, cpu) = &etw_no_relay;
+	for_each_possible_cpu(cpu) {
+		relay = per_cpu_ptr(s->cpu_relay, cpu);
+		*relay = &etw_no_relay;
+	}
 	return s;
 }
 

@@ -96,7 +96,10 @@ extern struct etw_root etw_root;
 int etw_session_init(void);
 void etw_session_exit(void);
 
-/* A running session with one reference, the caller's; args checked by the caller. For its errors see struct etw_session_create. */
+/*
+ * A running session with one reference, the caller's; args checked by the caller. For its errors see struct
+ * etw_session_create.
+ */
 struct etw_session *etw_session_create(const struct etw_session_create *args);
 /* With a reference, or NULL. */
 struct etw_session *etw_session_find(const char *name);
@@ -110,7 +113,24 @@ int etw_session_stop(struct etw_session *session, u32 reason);
 int etw_session_flush(struct etw_session *session, unsigned int timeout_ms, u64 *time, u32 *cpu);
 void etw_session_set_flush_ms(struct etw_session *session, u32 flush_ms);
 
+/* The relay of @cpu, below nr_cpu_ids, or NULL. Once there it stays as long as the session. */
+static inline struct etw_relay *etw_session_relay(const struct etw_session *session, u32 cpu)
+{
+	return smp_load_acquire(&session->relays[cpu]);	/* pairs with cpu_prepare() */
+}
+
 u64 etw_session_now(const struct etw_session *session);
+/* STOP is over, everything is delivered. */
+static inline bool etw_session_stopped(const struct etw_session *session)
+{
+	return smp_load_acquire(&session->state) == ETW_SESSION_STOPPED;	/* pairs with etw_session_stop() */
+}
+
+static inline u32 etw_session_nr_classes(const struct etw_session *session)
+{
+	return smp_load_acquire(&session->nr_classes);	/* pairs with etw_session_class_publish() */
+}
+
 static inline bool etw_session_boot_clock(const struct etw_session *session)
 {
 	return session->clock == ETW_CLOCK_BOOT;
@@ -122,7 +142,8 @@ void etw_session_reader_put(struct etw_session *session);
 bool etw_session_has_reader(struct etw_session *session);
 
 /*
- * The class table. Writers hold session->lock: stage the classes of an ENABLE, then publish or drop them all. stage() gives the number
+ * The class table. Writers hold session->lock: stage the classes of an ENABLE, then publish or drop them all. stage()
+ * gives the number
  * @class has or will have; ENOSPC, ENOMEM.
  */
 int etw_session_class_stage(struct etw_session *session, const struct etw_class *class);

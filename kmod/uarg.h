@@ -5,9 +5,15 @@
 
 #include <linux/types.h>
 
-/* Copy in a structure that begins with its size. EFAULT; EINVAL shorter than @size; E2BIG an unknown tail that is not zero, or over a page. */
+/*
+ * Copy in a structure that begins with its size. EFAULT; EINVAL shorter than @size; E2BIG an unknown tail that is not
+ * zero, or over a page.
+ */
 int etw_uarg_get(void *to, size_t size, const void __user *from);
-/* The size field alone, of a structure that is output only: what the caller has in the rest does not matter. EFAULT, EINVAL, E2BIG. */
+/*
+ * The size field alone, of a structure that is output only: what the caller has in the rest does not matter. EFAULT,
+ * EINVAL, E2BIG.
+ */
 int etw_uarg_size(void *to, size_t size, const void __user *from);
 /* Copy out @size bytes of @from, which begins with a size field; zero what the caller has beyond. EFAULT. */
 int etw_uarg_put(void __user *to, void *from, size_t size);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Filters at event time, and the long way of a record to its targets: any size, any clock, the turn of a packet. Takes no lock. */
+/*
+ * Filters at event time, and the long way of a record to its targets: any size, any clock, the turn of a packet.
+ * Takes no lock.
+ */
 #include <linux/kernel.h>
 
 #include "compat.h"
@@ -12,7 +15,6 @@ DEFINE_PER_CPU(int, etw_nesting);
 
 /* Its list ends at once. */
 struct etw_targets etw_no_targets = { .all_filtered = true, .t = { { .relays = NULL } } };
-
 
 /* The writer, or the task the event is about, is among the filter's. */
 static notrace bool passes(const struct etw_filter *f, const struct task_struct *subject)
@@ -36,17 +38,16 @@ static notrace void scrub(u8 *payload, const struct etw_class *class)
 
 static notrace u8 *put_header(const struct etw_reservation *res, u32 id, pid_t tid, pid_t tgid)
 {
+	struct etw_record_compact *compact = (void *)res->to;
+
 	if (res->extended) {
 		struct etw_record_extended *h = (void *)res->to;
 
 		*h = (struct etw_record_extended){ ETW_ID_EXTENDED, id, res->ts, tid, tgid };
 		return (u8 *)(h + 1);
-	} else {
-		struct etw_record_compact *h = (void *)res->to;
-
-		*h = (struct etw_record_compact){ id, res->ts, tid, tgid };
-		return (u8 *)(h + 1);
 	}
+	*compact = (struct etw_record_compact){ id, res->ts, tid, tgid };
+	return (u8 *)(compact + 1);
 }
 
 static notrace void lose(const struct etw_target *t, unsigned int cause)
@@ -92,7 +93,8 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 		this_cpu_inc(t->counts->lost[res.cause]);
 		return false;
 	}
-	to = payload = put_header(&res, t->class_id, tid, tgid);
+	payload = put_header(&res, t->class_id, tid, tgid);
+	to = payload;
 	for (i = 0; i < nr; to += vec[i++].len)
 		memcpy(to, vec[i].data, vec[i].len);
 	if (t->scrub)
@@ -114,7 +116,8 @@ notrace void etw_write(const struct etw_event *event, const struct etw_target *f
 			this_cpu_inc(t->counts->filtered);
 			continue;
 		}
-		write_target(event->targets->class, t, t->boot_clock ? etw_clock_read(true) : event->now, current->pid, current->tgid, vec, nr);
+		write_target(event->targets->class, t, t->boot_clock ? etw_clock_read(true) : event->now,
+			     current->pid, current->tgid, vec, nr);
 	}
 }
 

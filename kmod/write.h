@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The hot path from a probe to the relays of all sessions that want the event. Knows targets and relays, never a file. */
+/*
+ * The hot path from a probe to the relays of all sessions that want the event. Knows targets and relays, never a
+ * file.
+ */
 #ifndef ETW_WRITE_H
 #define ETW_WRITE_H
 
@@ -25,8 +28,8 @@ struct etw_counts {
 
 struct etw_target {
 	/*
-	 * By CPU. Where nothing fits (etw_no_relay) the long way takes over, which goes by @true_relays: of a CPU that has none yet, and
-	 * everywhere if the target is special. NULL ends the list.
+	 * By CPU. Where nothing fits (etw_no_relay) the long way takes over, which goes by @true_relays: of a CPU
+	 * that has none yet, and everywhere if the target is special. NULL ends the list.
 	 */
 	struct etw_relay *__percpu *relays;
 	struct etw_relay *__percpu *true_relays;
@@ -79,8 +82,8 @@ static __always_inline bool etw_filter_may_pass(const struct etw_filter *f, cons
 }
 
 /*
- * Does nobody want the record: no target, or all their filters reject it for certain? Then it has been counted in each. If not, the
- * long way decides and counts. Calls nothing, so that a rejection saves no registers.
+ * Does nobody want the record: no target, or all their filters reject it for certain? Then it has been counted in
+ * each. If not, the long way decides and counts. Calls nothing, so that a rejection saves no registers.
  */
 static __always_inline bool etw_rejected(const struct etw_targets *targets, const struct task_struct *subject)
 {
@@ -99,15 +102,18 @@ undo:
 }
 
 /*
- * Who wants records of @class. If targets->all_filtered, ask etw_rejected() before anything is built. Preemption stays off from before
- * this call until the record is written. Any context.
+ * Who wants records of @class. If targets->all_filtered, ask etw_rejected() before anything is built. Preemption
+ * stays off from before this call until the record is written. Any context.
  */
 static __always_inline const struct etw_targets *etw_targets_of(const struct etw_class *class)
 {
 	return rcu_dereference_raw(class->targets);
 }
 
-/* True: one of the etw_end functions must follow, and nothing may sleep until then. False: the record is counted as lost. */
+/*
+ * True: one of the etw_end functions must follow, and nothing may sleep until then. False: the record is counted as
+ * lost.
+ */
 static __always_inline bool etw_begin(struct etw_event *event, const struct etw_targets *targets, const struct task_struct *subject)
 {
 	__this_cpu_inc(etw_nesting);	/* before the clock: FLUSH asks whether it interrupted somebody with an old reading */
@@ -141,8 +147,9 @@ struct etw_rest {
 void etw_write_rest(const struct etw_rest *rest);
 
 /*
- * Write the record with payload @payload, of constant size. Inline, so that the copy is a few moves. On the usual way nothing is
- * called, so nothing is kept in registers that would have to be saved; what is unusual goes the long way, with all that follows.
+ * Write the record with payload @payload, of constant size. Inline, so that the copy is a few moves. On the usual way
+ * nothing is called, so nothing is kept in registers that would have to be saved; what is unusual goes the long way,
+ * with all that follows.
  */
 static __always_inline void etw_end(const struct etw_event *event, const void *payload, const u32 len)
 {
@@ -176,13 +183,17 @@ static __always_inline void etw_end(const struct etw_event *event, const void *p
 }
 
 /*
- * Write a record of @class to @session only, with the identity of the task it describes. False if it was not written: the class is not
- * enabled there, or the record was lost (and counted). Process context, session's direct lock held: for rundowns.
+ * Write a record of @class to @session only, with the identity of the task it describes. False if it was not written:
+ * the class is not enabled there, or the record was lost (and counted). Process context, session's direct lock held:
+ * for rundowns.
  */
 bool etw_write_direct(struct etw_session *session, const struct etw_class *class, pid_t tid, pid_t tgid,
 		      const struct etw_vec *vec, unsigned int nr);
 
-/* A rundown must stop: its caller is being killed or the session is stopping. Sleeps a little where the relay has little room. */
+/*
+ * A rundown must stop: its caller is being killed or the session is stopping. Sleeps a little where the relay has
+ * little room.
+ */
 bool etw_rundown_interrupted(struct etw_session *session);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * filter.c: the 14 vectors of ETW's rule, the rule against a naive model of its text, sets of pids and lists of names against naive
- * ones. Runs in a kernel with KUnit, and on the host under sanitizers. Must not know how the filters work.
+ * filter.c: the 14 vectors of ETW's rule, the rule against a naive model of its text, sets of pids and lists of names
+ * against naive ones. Runs in a kernel with KUnit, and on the host under sanitizers. Must not know how the filters
+ * work.
  */
 #include <kunit/test.h>
 #include <linux/etw.h>
@@ -101,8 +102,10 @@ static void pids_in_and_out(struct kunit *test)
 		u32 nr = round ? 1 + next_random(&state) % (round < 30 ? 20 : 500) : 1;
 		s32 range = 1 + next_random(&state) % (round % 2 ? 64 : 4194304);
 
-		for (i = 0; i < nr; i++)
-			copy[i] = filter->pids[i] = next_random(&state) % range;
+		for (i = 0; i < nr; i++) {
+			copy[i] = next_random(&state) % range;
+			filter->pids[i] = copy[i];
+		}
 		etw_filter_init(filter, nr);
 		for (i = 0; i + 1 < filter->nr; i++)
 			unsorted += filter->pids[i] >= filter->pids[i + 1];
@@ -135,12 +138,12 @@ static void names_of_valid_letters(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(good); i++) {
 		memset(name, 0, sizeof(name));
-		strcpy(name, good[i]);
+		memcpy(name, good[i], strlen(good[i]));
 		KUNIT_EXPECT_TRUE_MSG(test, etw_name_valid(name, sizeof(name)), "\"%s\"", good[i]);
 	}
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		memset(name, 0, sizeof(name));
-		strcpy(name, bad[i]);
+		memcpy(name, bad[i], strlen(bad[i]));
 		KUNIT_EXPECT_FALSE_MSG(test, etw_name_valid(name, sizeof(name)), "\"%s\"", bad[i]);
 	}
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * schema.c: an entry is self-contained, as large as it says and says what the class says; kernel pointers are found. Runs in a kernel
- * with KUnit, and on the host under sanitizers. Must not know how an entry is laid out beyond the ABI header.
+ * schema.c: an entry is self-contained, as large as it says and says what the class says; kernel pointers are found.
+ * Runs in a kernel with KUnit, and on the host under sanitizers. Must not know how an entry is laid out beyond the
+ * ABI header.
  */
 #include <kunit/test.h>
 #include <linux/errno.h>
@@ -25,7 +26,8 @@ static const struct etw_field fields[] = {
 };
 
 static struct etw_class full = {
-	.name = "full", .ctf_name = "the_full", .description = "every part of it", .fields = fields, .nr_fields = ARRAY_SIZE(fields),
+	.name = "full", .ctf_name = "the_full", .description = "every part of it",
+	.fields = fields, .nr_fields = ARRAY_SIZE(fields),
 	.keyword = 0x123456789abcdefULL, .event_id = 7, .task = 9, .version = 3, .level = 4, .opcode = 5, .provider = &provider,
 };
 
@@ -116,9 +118,14 @@ static void kernel_pointers_are_found(struct kunit *test)
 /* Where it could not be hidden, a kernel pointer must not be. */
 static void kernel_pointers_out_of_reach_are_refused(struct kunit *test)
 {
-	static const struct etw_field behind[] = { { .name = "s", .type = ETW_TYPE_STRING }, { .name = "p", .type = ETW_TYPE_POINTER } };
+	static const struct etw_field behind[] = {
+		{ .name = "s", .type = ETW_TYPE_STRING },
+		{ .name = "p", .type = ETW_TYPE_POINTER },
+	};
 	static const struct etw_field many[] = {
-		{ .name = "a", .type = ETW_TYPE_POINTER }, { .name = "b", .type = ETW_TYPE_POINTER }, { .name = "c", .type = ETW_TYPE_POINTER },
+		{ .name = "a", .type = ETW_TYPE_POINTER },
+		{ .name = "b", .type = ETW_TYPE_POINTER },
+		{ .name = "c", .type = ETW_TYPE_POINTER },
 	};
 	static const struct etw_field array[] = { { .name = "a", .type = ETW_TYPE_POINTER, .array = ETW_ARRAY_FIXED, .count = 2 } };
 	struct etw_class class = bare;

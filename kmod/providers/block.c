@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The provider Linux-Kernel-Block: requests and bios on their way through the block layer, and by rundown all disks and partitions.
- * Knows no session but to hand it on.
+ * The provider Linux-Kernel-Block: requests and bios on their way through the block layer, and by rundown all disks
+ * and partitions. Knows no session but to hand it on.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -83,7 +83,8 @@ ETW_EVENT(block_rq_merge, BLOCK_RQ, .event_id = 4, .level = ETW_LEVEL_INFO, .key
 	F(U32, rwbs, HEX, &rwbs_map)
 
 ETW_EVENT(block_rq_complete, BLOCK_COMPLETE, .event_id = 3, .level = ETW_LEVEL_INFO, .keyword = KEYWORD_REQUEST,
-	  .opcode = ETW_OPCODE_STOP, .ctf_name = "block_rq_complete", .description = "The driver has done a request, or a part of it",
+	  .opcode = ETW_OPCODE_STOP, .ctf_name = "block_rq_complete",
+	  .description = "The driver has done a request, or a part of it",
 	  ETW_HOOK(block_rq_complete));
 
 #define BLOCK_BIO(F)					\
@@ -122,7 +123,10 @@ ETW_EVENT(block_device, BLOCK_DEVICE, .event_id = 8, .level = ETW_LEVEL_INFO, .o
 ETW_EVENT(rundown_end, NO_FIELDS, .event_id = 9, .level = ETW_LEVEL_INFO, .opcode = ETW_OPCODE_STOP, .rundown = true,
 	  .ctf_name = "lttng_statedump_end", .description = "Rundown of block devices is complete");
 
-/* What an operation is to a reader of the trace; those not named are neither read nor write. Of all there can be: no bound to test. */
+/*
+ * What an operation is to a reader of the trace; those not named are neither read nor write. Of all there can be: no
+ * bound to test.
+ */
 #define OP_MASK		((__force u32)REQ_OP_MASK)
 static const u16 op_bits[OP_MASK + 1] = {
 	[REQ_OP_READ] = RWBS_READ,
@@ -273,11 +277,11 @@ ETW_PROBE(block_bio_complete, NULL, TP_PROTO(struct request_queue *q, struct bio
 }
 
 /* How a disk is allocated, by type: one of the two is NULL. */
-typedef struct gendisk *alloc_by_node(int node, struct lock_class_key *key);
-typedef struct gendisk *alloc_by_limits(struct queue_limits *limits, int node, struct lock_class_key *key);
-#define BY_NODE		__same_type(__blk_alloc_disk, alloc_by_node)
-static alloc_by_node *const by_node = __builtin_choose_expr(BY_NODE, __blk_alloc_disk, NULL);
-static alloc_by_limits *const by_limits = __builtin_choose_expr(BY_NODE, NULL, __blk_alloc_disk);
+#define BY_NODE		__same_type(__blk_alloc_disk, struct gendisk *(int, struct lock_class_key *))
+static struct gendisk *(*const by_node)(int, struct lock_class_key *) =
+	__builtin_choose_expr(BY_NODE, __blk_alloc_disk, NULL);
+static struct gendisk *(*const by_limits)(struct queue_limits *, int, struct lock_class_key *) =
+	__builtin_choose_expr(BY_NODE, NULL, __blk_alloc_disk);
 
 static struct gendisk *alloc_disk(void)
 {
@@ -287,8 +291,9 @@ static struct gendisk *alloc_disk(void)
 }
 
 /*
- * The class of all disks and partitions is not exported, and no device is sure to exist from which it could be read. But every disk
- * points to it from its allocation on, also one that is never added, and nobody sees such a disk. The class itself is never freed.
+ * The class of all disks and partitions is not exported, and no device is sure to exist from which it could be read.
+ * But every disk points to it from its allocation on, also one that is never added, and nobody sees such a disk. The
+ * class itself is never freed.
  */
 static const struct class *class_of_disks(void)
 {

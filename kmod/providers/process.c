@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The provider Linux-Kernel-Process: processes and threads as they come, change and go, and by rundown all there are. Knows no
- * session but to hand it on.
+ * The provider Linux-Kernel-Process: processes and threads as they come, change and go, and by rundown all there are.
+ * Knows no session but to hand it on.
  */
 #include <linux/binfmts.h>
 #include <linux/cred.h>
@@ -304,8 +304,8 @@ static void write_state(struct etw_session *session, struct task_struct *task, c
 #define BATCH	32
 
 /*
- * By pid number, which a walk can take up again after a pause: a thread that is there all the time is written exactly once, one that
- * comes or goes meanwhile at most once.
+ * By pid number, which a walk can take up again after a pause: a thread that is there all the time is written exactly
+ * once, one that comes or goes meanwhile at most once.
  */
 static int rundown(struct etw_session *session)
 {

@@ -80,8 +80,9 @@ ETW_EVENT(sched_migrate_task, SCHED_MIGRATE_TASK, .event_id = 5, .level = ETW_LE
 	  ETW_HOOK(sched_migrate_task));
 
 /*
- * What the thread that leaves is about to do: one of state_names[]. Who is preempted still runs, whatever its state says. Of several
- * bits the highest counts, and frozen or waiting for a sleeping lock is disk sleep, as everywhere in the kernel.
+ * What the thread that leaves is about to do: one of state_names[]. Who is preempted still runs, whatever its state
+ * says. Of several bits the highest counts, and frozen or waiting for a sleeping lock is disk sleep, as everywhere in
+ * the kernel.
  */
 static __always_inline s64 state_of(bool preempt, unsigned int state, const struct task_struct *prev)
 {

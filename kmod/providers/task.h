@@ -10,8 +10,8 @@
 #include "../compat.h"
 
 /*
- * Two loads and two stores. A name that changes meanwhile may come out mixed of both; it is zero-padded, and its last byte is
- * always zero.
+ * Two loads and two stores. A name that changes meanwhile may come out mixed of both; it is zero-padded, and its last
+ * byte is always zero.
  */
 static __always_inline void etw_copy_comm(char *to, const struct task_struct *task)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * The whole ABI of /dev/etw: objects, commands, structures, record and packet layout. It must not know how the module or
- * the library works inside. ABI.md beside it has the errno table and the promises.
+ * The whole ABI of /dev/etw: objects, commands, structures, record and packet layout. It must not know how the module
+ * or the library works inside. ABI.md beside it has the errno table and the promises.
  *
  * Conventions
- *   - Every structure begins with @size, set by the caller to the size it was compiled with. A shorter one than the first version
- *     is EINVAL, one over 4096 bytes E2BIG. Inputs (in whole or in part): a longer structure is accepted if the tail the kernel does
- *     not know is zero (else E2BIG). Outputs (VERSION, SESSION_QUERY and SUBBUF_GET are nothing else): the kernel fills min(its size, caller's size), zeroes the rest and stores its own size in @size.
+ *   - Every structure begins with @size, set by the caller to the size it was compiled with. A shorter one than the first
+ *     version is EINVAL, one over 4096 bytes E2BIG. Inputs (in whole or in part): a longer structure is accepted if the tail
+ *     the kernel does not know is zero (else E2BIG). Outputs (VERSION, SESSION_QUERY and SUBBUF_GET are nothing else): the
+ *     kernel fills min(its size, caller's size), zeroes the rest and stores its own size in @size.
  *   - Fields named reserved, and unknown flag bits, must be zero (EINVAL).
  *   - Strings are NUL-terminated inside their array (EINVAL otherwise) and zero-padded on output.
  *   - Pointers to user memory are __u64. Times are nanoseconds of the session's clock. Sizes are bytes.
@@ -22,7 +23,10 @@
 #define ETW_ABI_VERSION		1
 #define ETW_RECORD_VERSION	1
 
-/* Commands: type byte and number only; a grown structure stays the same command. 0x60 to 0x7f is left to provider files. */
+/*
+ * Commands: type byte and number only; a grown structure stays the same command. 0x60 to 0x7f is left to provider
+ * files.
+ */
 #define ETW_IOC_TYPE		0xE7
 
 /* on the control file, /dev/etw */
@@ -105,10 +109,10 @@ struct etw_version {
  * @flush_ms: 1..ETW_FLUSH_MS_MAX, 0 = default, ETW_FLUSH_MS_NEVER.
  * @clock: ETW_CLOCK_*.
  *
- * Returns a session file. Without PERSIST the session stops and ends when this open file (not a duplicate of the session made
- * by SESSION_OPEN) is released.
- * EINVAL a field is out of range; EPERM no CAP_PERFMON or CAP_SYS_ADMIN, or ADDRESSES without CAP_SYSLOG or under lockdown;
- * EEXIST the name is in use; ENOSPC ETW_MAX_SESSIONS exist; EDQUOT the module's memory limit would be passed; ENOMEM.
+ * Returns a session file. Without PERSIST the session stops and ends when this open file (not a duplicate of the
+ * session made by SESSION_OPEN) is released. EINVAL a field is out of range; EPERM no CAP_PERFMON or CAP_SYS_ADMIN,
+ * or ADDRESSES without CAP_SYSLOG or under lockdown; EEXIST the name is in use; ENOSPC ETW_MAX_SESSIONS exist; EDQUOT
+ * the module's memory limit would be passed; ENOMEM.
  */
 struct etw_session_create {
 	__u32 size;
@@ -124,7 +128,8 @@ struct etw_session_create {
  * struct etw_session_open - another file on a live session
  * @flags: must be 0.
  *
- * EINVAL malformed name; EPERM as for create (and CAP_SYSLOG if the session shows addresses); ENOENT no such session; ENOMEM.
+ * EINVAL malformed name; EPERM as for create (and CAP_SYSLOG if the session shows addresses); ENOENT no such session;
+ * ENOMEM.
  */
 struct etw_session_open {
 	__u32 size;
@@ -132,7 +137,10 @@ struct etw_session_open {
 	__u8  name[ETW_NAME_SIZE];
 };
 
-/* Why records were lost, index of the lost[] arrays. Filtered records are not lost; overwritten ones are counted apart. */
+/*
+ * Why records were lost, index of the lost[] arrays. Filtered records are not lost; overwritten ones are counted
+ * apart.
+ */
 #define ETW_LOST_NO_ROOM	0	/* discard mode: no free sub-buffer */
 #define ETW_LOST_WRAPPED	1	/* the slot still has a writer that was interrupted a whole lap ago */
 #define ETW_LOST_NESTED		2	/* nested deeper than task, softirq, hardirq, NMI and machine check */
@@ -160,7 +168,8 @@ struct etw_session_open {
  * @owner_pid, @owner_uid: creator, in the caller's namespaces (0 / overflow id if not visible there).
  * @reader_pid: process holding the reader role in the caller's pid namespace, 0 none, -1 one outside that namespace.
  * @stopper_pid: process that stopped it.
- * @written: records reserved = committed. @filtered, @lost, @overwritten, @delivered (counted at PUT), @unread. At rest, exactly,
+ * @written: records reserved = committed. @filtered, @lost, @overwritten, @delivered (counted at PUT), @unread. At
+ * rest, exactly,
  *	written = delivered + overwritten + unread.
  * @complete_up_to: smallest of the relays' (see struct etw_cpu_query).
  *
@@ -203,9 +212,11 @@ struct etw_session_query {
 /**
  * struct etw_cpu_query - one relay
  * @cpu: in, look for the first relay of this CPU or a higher one; out, the CPU found. ENOENT none.
- * @next_seq: packet_seq_num of the next packet to be opened. @lost_total: the relay's running count of lost records, as packets carry it.
+ * @next_seq: packet_seq_num of the next packet to be opened. @lost_total: the relay's running count of lost records,
+ * as packets carry it.
  * @open_bytes: bytes in the packet not yet closed.
- * @complete_up_to: every record of this CPU with a lower time is in a packet that GET has returned or returns before it says EAGAIN.
+ * @complete_up_to: every record of this CPU with a lower time is in a packet that GET has returned or returns before
+ * it says EAGAIN.
  * @first_seq: packet_seq_num of the packet that GET would return next at the earliest.
  */
 struct etw_cpu_query {
@@ -237,14 +248,15 @@ struct etw_cpu_query {
  * @level: 0..255, 0 = every level. An event passes if its level is 0 or at most @level.
  * @any, @all: keyword masks; @any 0 = every keyword, and @all is then not used.
  * @event_mode: ETW_EVENTS_*; @events points to @nr_events names of ETW_NAME_SIZE bytes each.
- * @pids: @nr_pids numbers (__s32) of the caller's pid namespace, each a thread or a process (0 the idle tasks); @nr_pids 0 and
- *	@pids 0 = no filter. An event passes if its writer's tid or pid, or for scheduler events its subject's (next, wakee, child), is
- *	among them.
+ * @pids: @nr_pids numbers (__s32) of the caller's pid namespace, each a thread or a process (0 the idle tasks); @nr_pids 0
+ *	and @pids 0 = no filter. An event passes if its writer's tid or pid, or for scheduler events its subject's (next, wakee,
+ *	child), is among them.
  *
- * Synchronous: on return events flow, and the provider's rundown has been written to this session; an event list does not hold it back.
- * Returns 1 if such a provider exists, 0 if not: the enable is remembered and takes effect when it registers.
- * EINVAL a field is out of range, a name is malformed, both or neither of name and GUID, a list without its number or its mode, a
- * negative pid; ESRCH a pid does not exist here; E2BIG a list is too long; ESHUTDOWN the session has stopped; ENOSPC the class table is full; ENOMEM.
+ * Synchronous: on return events flow, and the provider's rundown has been written to this session; an event list does
+ * not hold it back. Returns 1 if such a provider exists, 0 if not: the enable is remembered and takes effect when it
+ * registers. EINVAL a field is out of range, a name is malformed, both or neither of name and GUID, a list without
+ * its number or its mode, a negative pid; ESRCH a pid does not exist here; E2BIG a list is too long; ESHUTDOWN the
+ * session has stopped; ENOSPC the class table is full; ENOMEM.
  */
 struct etw_enable {
 	__u32 size;
@@ -265,8 +277,9 @@ struct etw_enable {
  * struct etw_provider_ref - a provider of this session (DISABLE, CAPTURE_STATE)
  * @name, @guid: as in struct etw_enable. CAPTURE_STATE: both empty = every enabled provider.
  *
- * DISABLE of one that is not enabled succeeds without effect. EINVAL a malformed name, both name and GUID, or for DISABLE neither;
- * CAPTURE_STATE: ENOENT it is not enabled, EINTR the caller is being killed. ESHUTDOWN the session has stopped (STOP says so too).
+ * DISABLE of one that is not enabled succeeds without effect. EINVAL a malformed name, both name and GUID, or for
+ * DISABLE neither; CAPTURE_STATE: ENOENT it is not enabled, EINTR the caller is being killed. ESHUTDOWN the session
+ * has stopped (STOP says so too).
  */
 struct etw_provider_ref {
 	__u32 size;
@@ -307,8 +320,10 @@ struct etw_flush {
 
 /**
  * struct etw_provider_query - one provider enabled in the session, and its counts
- * @id: in, the id after which to look (0 at first); out, the id found; ENOENT at the end. An id belongs to this session only.
- * @flags: in, 0 (EINVAL); out, as enabled. @registered: 1 if such a provider exists now. @level .. @nr_events: as enabled.
+ * @id: in, the id after which to look (0 at first); out, the id found; ENOENT at the end. An id belongs to this
+ * session only.
+ * @flags: in, 0 (EINVAL); out, as enabled. @registered: 1 if such a provider exists now. @level .. @nr_events: as
+ * enabled.
  */
 struct etw_provider_query {
 	__u32 size;
@@ -446,10 +461,12 @@ struct etw_schema {
 
 /**
  * struct etw_schema_read - classes of the session's table, from number @from on, as many as fit
- * @buf, @buf_size: room for struct etw_schema entries. @used: out, bytes filled. @nr: out, entries. @nr_classes: out, length of the table.
+ * @buf, @buf_size: room for struct etw_schema entries. @used: out, bytes filled. @nr: out, entries. @nr_classes: out,
+ * length of the table.
  *
- * The table only grows; a class is in it before any packet can hold its records. EMSGSIZE not even one entry fits: @used is then
- * the room it needs (at most 64 KiB). Reading at the end gives nr 0. EINVAL @from is beyond the end; ENOMEM.
+ * The table only grows; a class is in it before any packet can hold its records. EMSGSIZE not even one entry fits:
+ * @used is then the room it needs (at most 64 KiB). Reading at the end gives nr 0. EINVAL @from is beyond the end;
+ * ENOMEM.
  */
 struct etw_schema_read {
 	__u32 size;
@@ -471,7 +488,8 @@ struct etw_keyword {
 /**
  * struct etw_provider_list - one provider
  * @id: in, the id after which to look (0 at first); out, the id found; ENOENT at the end.
- * @flags: in, 0 (EINVAL); out, ETW_PROVIDER_*. @alias: short name, may be empty. @nr_sessions: sessions that have it enabled.
+ * @flags: in, 0 (EINVAL); out, ETW_PROVIDER_*. @alias: short name, may be empty. @nr_sessions: sessions that have it
+ * enabled.
  * @nr_events, @nr_unavailable: classes, and those whose source this kernel lacks.
  * @keywords: 0, or room for @nr_keywords struct etw_keyword; @nr_keywords: out, how many there are.
  *
@@ -496,7 +514,8 @@ struct etw_provider_list {
 
 /**
  * struct etw_event_list - one event class of any provider
- * @id: in, the id after which to look (0 at first); out, the id found; ENOENT at the end. Ids of a provider's events follow each other.
+ * @id: in, the id after which to look (0 at first); out, the id found; ENOENT at the end. Ids of a provider's events
+ * follow each other.
  * @flags: in, 0 (EINVAL); out, ETW_EVENT_*. @reason: out, why it is not available.
  * @buf, @buf_size: room for its struct etw_schema. @used: out, bytes filled.
  *
@@ -515,14 +534,15 @@ struct etw_event_list {
 
 /**
  * struct etw_relay_open - the relay of one CPU
- * @cpu: CPU number. ENODEV no relay for it (yet); EINVAL not a CPU number; EBUSY another session file holds the reader role (QUERY
+ * @cpu: CPU number. ENODEV no relay for it (yet); EINVAL not a CPU number; EBUSY another session file holds the
+ * reader role (QUERY
  *	tells whose), or this relay is open already; ENOMEM.
  *
- * The session file that opens a relay takes the session's reader role, and keeps it until the last of its relay files is closed.
- * mmap of a relay file: offset 0, length (nr_subbufs + 1) * subbuf_size, PROT_READ, MAP_SHARED; sub-buffer i is at i * subbuf_size.
- * EPERM writable; EINVAL another length or offset, or private.
- * poll: POLLIN a packet can be got; POLLHUP the session has stopped and everything is read. On a session file: POLLIN some relay has a
- * packet, POLLPRI a relay was added since the last RELAY_OPEN, POLLHUP stopped.
+ * The session file that opens a relay takes the session's reader role, and keeps it until the last of its relay files
+ * is closed. mmap of a relay file: offset 0, length (nr_subbufs + 1) * subbuf_size, PROT_READ, MAP_SHARED; sub-buffer
+ * i is at i * subbuf_size. EPERM writable; EINVAL another length or offset, or private. poll: POLLIN a packet can be
+ * got; POLLHUP the session has stopped and everything is read. On a session file: POLLIN some relay has a packet,
+ * POLLPRI a relay was added since the last RELAY_OPEN, POLLHUP stopped.
  */
 struct etw_relay_open {
 	__u32 size;
@@ -535,8 +555,8 @@ struct etw_relay_open {
  * @nr_classes: classes of the session's table that are needed to read the packet, at most.
  * @seq: packet_seq_num. @begin, @end: its times. @records: how many. @lost: running count of the relay at its end.
  *
- * GET repeated without PUT returns the same packet. EAGAIN nothing is ready; ENODATA nothing is ready and the session has stopped.
- * PUT without GET by this file is EINVAL.
+ * GET repeated without PUT returns the same packet. EAGAIN nothing is ready; ENODATA nothing is ready and the session
+ * has stopped. PUT without GET by this file is EINVAL.
  */
 struct etw_subbuf {
 	__u32 size;
