@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A minute at 10,000 events a second and more, recorded to files with default settings, loses nothing; TAP. It knows the
- * command line of etwctl only. cost_sustained [SECONDS]; --load SECONDS is the load itself.
+ * A minute at 10,000 events a second and more, recorded to files with default settings, loses nothing; TAP. It knows
+ * the command line of etwctl only. cost_sustained [SECONDS]; --load SECONDS is the load itself.
  */
 #include <errno.h>
 #include <sched.h>
@@ -64,7 +64,7 @@ static int load(int seconds)
 			next.tv_nsec -= 1000000000L;
 			next.tv_sec++;
 		}
-		/* A slice that is late follows at once: the rate is that of the whole run. One that is a second late is left out. */
+		/* A slice that is late follows at once; after a second's delay the time lost is given up. */
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (now.tv_sec > next.tv_sec + 1)
@@ -124,11 +124,12 @@ int main(int argc, char **argv)
 		;
 	events = number(out, "\"events\":");
 	/* etwctl's own status is 5 when anything was lost. */
-	printf("%sok 1 - etwctl record with default settings lost nothing (status %#x)\n", status ? "not " : "", status);
+	printf("%sok 1 - etwctl record with default settings lost nothing (status %#x)\n", status ? "not " : "",
+	       status);
 	failed += status != 0;
 	ok = events >= (long long)RATE * seconds;
-	printf("%sok 2 - %lld events in %d seconds of load, %lld a second, at least %d%s\n", ok ? "" : "not ", events, seconds,
-	       events / seconds, RATE, ok ? "" : "; was this machine busy with something else?");
+	printf("%sok 2 - %lld events in %d seconds of load, %lld a second, at least %d%s\n", ok ? "" : "not ", events,
+	       seconds, events / seconds, RATE, ok ? "" : "; was this machine busy with something else?");
 	failed += !ok;
 	if (status) {
 		char line[1024];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A lossless session against an independent count: etw-count (libbpf, nothing of ours) counts seven events per CPU between
- * two markers that the session records too, while a real workload runs; both must have the same number of each, on each CPU,
- * to the event. TAP. It knows the ABI and etw-count's output only; why the interval is exact is said in count.bpf.c.
+ * A lossless session against an independent count: etw-count (libbpf, nothing of ours) counts seven events per CPU
+ * between two markers that the session records too, while a real workload runs; both must have the same number of each,
+ * on each CPU, to the event. TAP. It knows the ABI and etw-count's output only; count.bpf.c says why the interval is
+ * exact.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -249,11 +250,12 @@ int main(int argc, char **argv)
 		printf("# %llu calls of a BPF program were left out; again\n", o.misses);
 	}
 	ok = !o.error && WIFEXITED(o.status) && WEXITSTATUS(o.status) == 0;
-	printf("%sok %d - the workload ran in a session and under etw-count%s%s (status %#x)\n", ok ? "" : "not ", ++test,
-	       o.error ? ": " : "", o.error ? o.error : "", o.status);
+	printf("%sok %d - the workload ran in a session and under etw-count%s%s (status %#x)\n", ok ? "" : "not ",
+	       ++test, o.error ? ": " : "", o.error ? o.error : "", o.status);
 	failed += !ok;
 	ok = !o.error && !o.misses;
-	printf("%sok %d - etw-count was called for every event (%llu calls left out)\n", ok ? "" : "not ", ++test, o.misses);
+	printf("%sok %d - etw-count was called for every event (%llu calls left out)\n", ok ? "" : "not ", ++test,
+	       o.misses);
 	failed += !ok;
 	ok = !o.error && !o.lost;
 	printf("%sok %d - the session lost nothing (%llu)\n", ok ? "" : "not ", ++test, (unsigned long long)o.lost);
@@ -282,8 +284,8 @@ int main(int argc, char **argv)
 			}
 		}
 		ok = ok && us >= events[i].least;
-		printf("%sok %d - %s: session %llu, etw-count %llu, at least %llu\n", ok ? "" : "not ", ++test, events[i].class,
-		       us, them, events[i].least);
+		printf("%sok %d - %s: session %llu, etw-count %llu, at least %llu\n", ok ? "" : "not ", ++test,
+		       events[i].class, us, them, events[i].least);
 		failed += !ok;
 	}
 	return failed != 0;

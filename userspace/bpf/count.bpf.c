@@ -3,15 +3,16 @@
  * Counts scheduler, process, block and page fault tracepoints per CPU between two markers; knows nothing of etw.
  *
  * Why the counts are exact, and comparable to the event with any other tracer of these tracepoints:
- *   - A CPU's interval begins after the first sched_switch there whose previous task is named COUNT_BEGIN_COMM, and ends
- *     before the first one whose previous task is named COUNT_END_COMM. Every tracer of sched_switch sees the same two.
- *   - The kernel calls the probes of sched_switch with interrupts off, so no other event comes between two tracers' probes
- *     of a marker. Only an NMI could, and none of these tracepoints is called in one.
+ *   - A CPU's interval begins after the first sched_switch there whose previous task is named COUNT_BEGIN_COMM, and
+ *     ends before the first one whose previous task is named COUNT_END_COMM. Every tracer of sched_switch sees the same
+ *     two.
+ *   - The kernel calls the probes of sched_switch with interrupts off, so no other event comes between two tracers'
+ *     probes of a marker. Only an NMI could, and none of these tracepoints is called in one.
  *   - The other tracepoints call their probes with preemption off, so no switch, hence no marker, comes between two
  *     tracers' probes of one event. On each CPU an event is inside for all tracers or for none.
- *   - Each program has its own counter, and the kernel does not enter a program that is already running on this CPU: the
- *     plain increment is not torn by an interrupt. The kernel counts what it did not enter (recursion_misses); the loader
- *     reports that, and a run with such a miss is not a valid one.
+ *   - Each program has its own counter, and the kernel does not enter a program that is already running on this CPU:
+ *     the plain increment is not torn by an interrupt. The kernel counts what it did not enter (recursion_misses); the
+ *     loader reports that, and a run with such a miss is not a valid one.
  */
 #include <linux/types.h>
 #include <linux/bpf.h>

@@ -63,7 +63,8 @@ static void read_cpus(struct count_bpf *skel, struct count_cpu *cpus, size_t siz
 }
 
 /* Makes the calling thread, named @comm, leave @cpu once, and waits until the programs have seen that. */
-static void mark(struct count_bpf *skel, int cpu, const char *comm, enum count_state want, struct count_cpu *cpus, size_t size)
+static void mark(struct count_bpf *skel, int cpu, const char *comm, enum count_state want, struct count_cpu *cpus,
+		 size_t size)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };
 	cpu_set_t set;
@@ -135,7 +136,8 @@ static void print_counts(FILE *out, const struct count_cpu *cpus, int nr, unsign
 	for (int cpu = 0; cpu < nr; cpu++) {
 		if (cpus[cpu].state != COUNT_AFTER)
 			continue;
-		fprintf(out, "{\"cpu\":%d,\"begin_ns\":%llu,\"end_ns\":%llu,\"events\":{", cpu, cpus[cpu].begin_ns, cpus[cpu].end_ns);
+		fprintf(out, "{\"cpu\":%d,\"begin_ns\":%llu,\"end_ns\":%llu,\"events\":{", cpu, cpus[cpu].begin_ns,
+			cpus[cpu].end_ns);
 		for (int i = 0; i < COUNT_NR; i++)
 			fprintf(out, "%s\"%s\":%llu", i ? "," : "", names[i], cpus[cpu].events[i]);
 		fputs("}}\n", out);
@@ -146,13 +148,16 @@ static void print_counts(FILE *out, const struct count_cpu *cpus, int nr, unsign
 static void usage(FILE *out)
 {
 	fputs("usage: etw-count [-o FILE] [--] COMMAND [ARGUMENT...]\n"
-	      "Counts sched_switch, sched_wakeup, fork, exec, block issue and completion and user page faults per CPU while COMMAND runs.\n"
+	      "Counts sched_switch, sched_wakeup, fork, exec, block issue and completion and user page faults per CPU\n"
+	      "while COMMAND runs.\n"
 	      "\n"
-	      "  -o, --output FILE  write the counts there, not to stdout: one JSON object a line, one for each CPU, then the misses\n"
+	      "  -o, --output FILE  write the counts there, not to stdout: one JSON object a line, one for each CPU, then\n"
+	      "                     the misses\n"
 	      "  -d, --debug        show what libbpf does\n"
 	      "  -h, --help         this text\n"
 	      "\n"
-	      "Exit status: that of COMMAND; 1 the programs cannot be loaded; 2 usage; 5 the kernel left out calls of a program.\n", out);
+	      "Exit status: that of COMMAND; 1 the programs cannot be loaded; 2 usage; 5 the kernel left out calls of a\n"
+	      "program.\n", out);
 }
 
 int main(int argc, char **argv)
@@ -205,7 +210,7 @@ int main(int argc, char **argv)
 
 	skel = count_bpf__open_and_load();
 	if (!skel)
-		die("cannot load the programs: %s; this needs CAP_BPF and CAP_PERFMON, and a kernel with /sys/kernel/btf/vmlinux",
+		die("cannot load the programs: %s; this needs CAP_BPF, CAP_PERFMON and a kernel with /sys/kernel/btf/vmlinux",
 		    strerror(errno));
 	if (count_bpf__attach(skel))
 		die("cannot attach the programs: %s", strerror(errno));
@@ -222,7 +227,8 @@ int main(int argc, char **argv)
 	if (fflush(out) || ferror(out))
 		die("cannot write %s", output ? output : "the counts");
 	if (missed) {
-		fprintf(stderr, "etw-count: the kernel left out %llu calls of a program that was interrupted by itself; run it again\n", missed);
+		fprintf(stderr, "etw-count: the kernel left out %llu calls of a program that was interrupted by itself; "
+			"run it again\n", missed);
 		return EXIT_MISSED;
 	}
 	return status;
