@@ -31,7 +31,6 @@ struct parser {
 	const char *base;
 	__u32 size;
 	char *heap;
-	size_t left;
 	size_t map_values;	/* of all distinct maps together */
 	struct {
 		__u32 offset;
@@ -46,7 +45,6 @@ static void *take(struct parser *p, size_t n)
 
 	n = (n + 7) & ~(size_t)7;
 	p->heap += n;
-	p->left -= n;
 	return mem;
 }
 
@@ -266,8 +264,8 @@ int etw_class_parse(const void *entry, size_t len, size_t *used, struct etw_clas
 	if (schema.description && !string_at(&p, schema.description))
 		return etw_error(-EBADMSG, "schema entry %u: its description is not terminated", schema.class_id);
 	if (schema.nr_fields > ETW_MAX_FIELDS)
-		return etw_error(-EBADMSG, "schema entry %u: %u fields, more than %u", schema.class_id, schema.nr_fields,
-				 ETW_MAX_FIELDS);
+		return etw_error(-EBADMSG, "schema entry %u: %u fields, more than %u", schema.class_id,
+				 schema.nr_fields, ETW_MAX_FIELDS);
 	if (schema.nr_fields && (schema.fields < sizeof(schema) || schema.fields > schema.size ||
 				 (schema.size - schema.fields) / sizeof(struct etw_schema_field) < schema.nr_fields))
 		return etw_error(-EBADMSG, "schema entry %u: its fields lie outside", schema.class_id);
@@ -280,16 +278,17 @@ int etw_class_parse(const void *entry, size_t len, size_t *used, struct etw_clas
 			return etw_error(-EBADMSG, "schema entry %u: field %u: %s", schema.class_id, i, what);
 		names += strlen(p.base + f.name) + 12;
 		if (names > 2 * CLASS_ENTRY_MAX || strlen(p.base + f.name) > 255)
-			return etw_error(-EBADMSG, "schema entry %u: field %u: its name is too long", schema.class_id, i);
+			return etw_error(-EBADMSG, "schema entry %u: field %u: its name is too long", schema.class_id,
+					 i);
 	}
 
-	room = sizeof(*info) + schema.size + schema.nr_fields * (sizeof(struct etw_field) + sizeof(struct etw_map) + 8 + 32) +
+	room = sizeof(*info) + schema.size +
+	       schema.nr_fields * (sizeof(struct etw_field) + sizeof(struct etw_map) + 8 + 32) +
 	       p.map_values * sizeof(struct etw_map_value) + names + 2 * ETW_NAME_SIZE + 64 + 64;
 	info = calloc(1, room);
 	if (!info)
 		return etw_error_errno(-ENOMEM, "event class");
 	p.heap = (char *)info;
-	p.left = room;
 	take(&p, sizeof(*info));
 	p.base = memcpy(take(&p, schema.size), entry, schema.size);
 	info->pub.schema = (const struct etw_schema *)p.base;

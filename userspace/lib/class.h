@@ -28,8 +28,8 @@ static inline struct class_info *class_info(const struct etw_class *cls)
 unsigned int etw_type_size(unsigned int type);
 
 /*
- * Walk a payload whose size varies. Fills offsets[0 .. nr_fields]; the last is the size. Returns the size, or -1 with the
- * number of the field that does not fit in @bad.
+ * Walk a payload whose size varies. Fills offsets[0 .. nr_fields]; the last is the size. Returns the size, or -1 with
+ * the number of the field that does not fit in @bad.
  */
 long etw_class_walk(const struct etw_class *cls, const __u8 *payload, size_t room, __u32 *offsets, unsigned int *bad);
 

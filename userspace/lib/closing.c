@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * The ends of stream files. Readers that look only at the time all streams have in common must not miss anything, so every
- * stream spans the whole trace. It must not know sessions.
+ * The ends of stream files. Readers that look only at the time all streams have in common must not miss anything, so
+ * every stream spans the whole trace. It must not know sessions.
  */
 #include "closing.h"
 

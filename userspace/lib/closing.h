@@ -26,9 +26,9 @@ struct closing {
 };
 
 /*
- * Let every stream begin when the first of them does (at @start if there is no packet at all) and end at @stop or the last
- * packet's end, which is returned in *stop: by setting the first packet's begin and by empty packets. Goes on after an
- * error and returns the first; *changes (may be NULL) counts.
+ * Let every stream begin when the first of them does (at @start if there is no packet at all) and end at @stop or the
+ * last packet's end, which is returned in *stop: by setting the first packet's begin and by empty packets. Goes on
+ * after an error and returns the first; *changes (may be NULL) counts.
  */
 int etw_close_streams(struct closing *streams, unsigned int nr, const __u8 uuid[16], __u64 start, __u64 *stop,
 		      unsigned int *changes);

@@ -238,7 +238,8 @@ int etw_input_classes(struct input *input, const void *entries, size_t len)
 		if (err)
 			return err;
 		if (cls->class_id != input->nr_slots || input->nr_slots >= ETW_MAX_CLASSES)
-			err = etw_error(-EBADMSG, "schema entry %u: number %u was expected", cls->class_id, input->nr_slots);
+			err = etw_error(-EBADMSG, "schema entry %u: number %u was expected", cls->class_id,
+					input->nr_slots);
 		etw_class_free(cls);
 		if (!err)
 			err = grow(&input->slots, input->nr_slots, sizeof(*input->slots));
@@ -261,7 +262,8 @@ int etw_input_classes(struct input *input, const void *entries, size_t len)
 
 /* ---- reports ---- */
 
-int etw_consumer_damaged(struct input *input, __u32 cpu, const char *file, __u64 offset, __u64 bytes, const char *fmt, ...)
+int etw_consumer_damaged(struct input *input, __u32 cpu, const char *file, __u64 offset, __u64 bytes, const char *fmt,
+			 ...)
 {
 	struct etw_consumer *c = input->consumer;
 	struct etw_damage *d;
@@ -399,7 +401,8 @@ bool etw_consumer_before(const struct etw_consumer *c, const struct input *input
 	return c->options.from && (__s64)end + input->key_offset < c->options.from;
 }
 
-void etw_cursor_set(struct cursor *cursor, const struct packet *packet, const __u8 *bytes, const char *file, __u64 offset)
+void etw_cursor_set(struct cursor *cursor, const struct packet *packet, const __u8 *bytes, const char *file,
+		    __u64 offset)
 {
 	cursor->packet = bytes;
 	cursor->pos = bytes + PACKET_HEADER_SIZE;
@@ -482,8 +485,8 @@ static int cursor_next(struct cursor *cursor)
 			long walked = etw_class_walk(slot->cls, payload, room, cursor->offsets, &bad);
 
 			if (walked < 0) {
-				record_bad(cursor, "field %s of %s does not end in the packet", slot->cls->fields[bad].name,
-					   slot->cls->name);
+				record_bad(cursor, "field %s of %s does not end in the packet",
+					   slot->cls->fields[bad].name, slot->cls->name);
 				continue;
 			}
 			size = walked;
@@ -495,7 +498,8 @@ static int cursor_next(struct cursor *cursor)
 		cursor->pos = payload + size;
 		time = r.time;
 		cursor->last = time;
-		if (__builtin_expect(time > cursor->packet_end || time < cursor->packet_begin || time < cursor->floor, 0)) {
+		if (__builtin_expect(time > cursor->packet_end || time < cursor->packet_begin || time < cursor->floor,
+				     0)) {
 			if (time > cursor->packet_end || time < cursor->packet_begin)
 				time_bad(cursor, p);
 			if (time > cursor->packet_end) {
@@ -673,7 +677,8 @@ static int wait_more(struct etw_consumer *c, bool forever, __u64 deadline)
 		max_ms = deadline - now;
 	ret = poll(fds, nr, max_ms);
 	if (ret < 0)
-		return errno == EINTR ? etw_error(-EINTR, "interrupted") : etw_error_errno(-errno, "waiting for events");
+		return errno == EINTR ? etw_error(-EINTR, "interrupted")
+				      : etw_error_errno(-errno, "waiting for events");
 	if (ret > 0 && c->options.stop_fd > 0 && fds[0].revents)
 		return etw_error(-EINTR, "stopped");
 	return 1;

@@ -29,7 +29,10 @@ struct class_slot {
 struct input_ops {
 	/* The next packet into the cursor by cursor_set(): 1, 0 nothing now, or an error. */
 	int (*load)(struct cursor *cursor);
-	/* Learn of new packets, and set input->bound accordingly; 0 or an error. NULL: everything is there from the start. */
+	/*
+	 * Learn of new packets, and set input->bound accordingly; 0 or an error. NULL: everything is there from the
+	 * start.
+	 */
 	int (*refill)(struct input *input);
 	/* A descriptor to wait on, -1 none; *max_ms: refill again after this at the latest. */
 	int (*wait_fd)(struct input *input, int *max_ms);
@@ -96,7 +99,8 @@ int etw_cursor_packet(struct cursor *cursor, const struct packet *packet);
 /* After this the next packet's numbers are not compared with those before. */
 void etw_cursor_renumber(struct cursor *cursor);
 /* Read from this packet next. */
-void etw_cursor_set(struct cursor *cursor, const struct packet *packet, const __u8 *bytes, const char *file, __u64 offset);
+void etw_cursor_set(struct cursor *cursor, const struct packet *packet, const __u8 *bytes, const char *file,
+		    __u64 offset);
 
 /* Report damage. @file is copied. @cpu ~0: no stream. */
 __attribute__((format(printf, 6, 7))) int etw_consumer_damaged(struct input *input, __u32 cpu, const char *file,

@@ -48,8 +48,10 @@ int etw_provider_text(const char *text, __u8 name[ETW_NAME_SIZE], __u8 guid[16])
 	}
 	if (!etw_guid_parse(text, guid))
 		return 0;
-	return etw_error(-EINVAL, "\"%s\" is neither a provider name (a letter, then letters, digits, _ . -, at most %u) nor a GUID",
-			 text, ETW_NAME_SIZE - 1);
+	return etw_error(
+		-EINVAL,
+		"\"%s\" is neither a provider name (a letter, then letters, digits, _ . -, at most %u) nor a GUID",
+		text, ETW_NAME_SIZE - 1);
 }
 
 int etw_control_open(struct etw_control **control)
@@ -67,20 +69,26 @@ int etw_control_open(struct etw_control **control)
 		if (err == -ENOENT || err == -ENXIO || err == -ENODEV)
 			return etw_error(-ENODEV, "there is no " DEVICE ": load the module first (insmod etw.ko)");
 		if (err == -EACCES || err == -EPERM)
-			return etw_error(-EACCES, DEVICE " may not be opened by this user: become root, or have the file's mode changed");
+			return etw_error(
+				-EACCES, DEVICE
+				" may not be opened by this user: become root, or have the file's mode changed");
 		return etw_error_errno(err, DEVICE);
 	}
 	err = etw_ioctl(c->fd, ETW_IOC_VERSION, &version);
 	if (err < 0) {
 		etw_control_close(c);
-		return etw_error(-EPROTO, DEVICE " does not answer as the etw module does (%s): load the module that belongs to this program",
-				 strerror(-err));
+		return etw_error(
+			-EPROTO,
+			DEVICE
+			" does not answer as the etw module does (%s): load the module that belongs to this program",
+			strerror(-err));
 	}
 	if (version.abi != ETW_ABI_VERSION || version.record != ETW_RECORD_VERSION) {
 		etw_control_close(c);
-		return etw_error(-EPROTO,
-				 "the loaded module has ABI %u and record format %u, this program needs %u and %u: use a module and a program of one build",
-				 version.abi, version.record, ETW_ABI_VERSION, ETW_RECORD_VERSION);
+		return etw_error(
+			-EPROTO,
+			"the loaded module has ABI %u and record format %u, this program needs %u and %u: use a module and a program of one build",
+			version.abi, version.record, ETW_ABI_VERSION, ETW_RECORD_VERSION);
 	}
 	*control = c;
 	return 0;
@@ -207,8 +215,9 @@ int etw_control_find_provider(struct etw_control *control, const char *text, str
 		return ret;
 	memset(info, 0, sizeof(*info));
 	while ((ret = etw_control_next_provider(control, info, keywords)) > 0) {
-		if (name[0] ? !strcasecmp((char *)name, (char *)info->name) || !strcasecmp((char *)name, (char *)info->alias) :
-			      !memcmp(guid, info->guid, 16))
+		if (name[0] ? !strcasecmp((char *)name, (char *)info->name) ||
+				      !strcasecmp((char *)name, (char *)info->alias)
+			    : !memcmp(guid, info->guid, 16))
 			return 0;
 	}
 	return ret ? ret : etw_error(-ENOENT, "there is no provider \"%s\" now: see the list of providers", text);

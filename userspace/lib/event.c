@@ -216,7 +216,8 @@ static unsigned int utf8_length(const __u8 *p, size_t len)
 		c = c << 6 | (p[i] & 0x3f);
 	}
 	/* C1 control characters are as dangerous to a terminal as C0. */
-	if (c < 0xa0 || (n == 3 && c < 0x800) || (n == 4 && (c < 0x10000 || c > 0x10ffff)) || (c >= 0xd800 && c <= 0xdfff))
+	if (c < 0xa0 || (n == 3 && c < 0x800) || (n == 4 && (c < 0x10000 || c > 0x10ffff)) ||
+	    (c >= 0xd800 && c <= 0xdfff))
 		return 0;
 	return n;
 }
@@ -328,7 +329,8 @@ static void put_number(struct text *t, const struct etw_field *f, const __u8 *p)
 		put_time(t, (__s64)value);
 		return;
 	case ETW_FORMAT_DEV:
-		put(t, "%llu:%llu", (unsigned long long)(unsigned_value >> 20), (unsigned long long)(unsigned_value & 0xfffff));
+		put(t, "%llu:%llu", (unsigned long long)(unsigned_value >> 20),
+		    (unsigned long long)(unsigned_value & 0xfffff));
 		return;
 	case ETW_FORMAT_ERRNO:
 		error = is_signed(f->type) ? (__s64)value : (__s64)unsigned_value;

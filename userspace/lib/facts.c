@@ -212,7 +212,8 @@ static json_object *member(struct source *s, json_object *o, const char *key, js
 {
 	json_object *v = NULL;
 
-	if (json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &v) && json_object_is_type(v, type))
+	if (json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &v) &&
+	    json_object_is_type(v, type))
 		return v;
 	if (!s->bad) {
 		snprintf(s->text, sizeof(s->text), "\"%s\" is missing or not what it should be", key);
@@ -300,7 +301,8 @@ const char *etw_facts_parse(struct facts *facts, const char *text, size_t len)
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
 	o = json_tokener_parse_ex(tokener, text, len);
 	if (!o || !json_object_is_type(o, json_type_object)) {
-		snprintf(what, sizeof(what), "it is not whole JSON from byte %zu on", json_tokener_get_parse_end(tokener));
+		snprintf(what, sizeof(what), "it is not whole JSON from byte %zu on",
+			 json_tokener_get_parse_end(tokener));
 		json_object_put(o);
 		json_tokener_free(tokener);
 		return what;

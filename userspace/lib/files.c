@@ -94,7 +94,8 @@ int etw_replace_file(const char *dir, const char *name, const void *buf, size_t 
 	int err = -ENOMEM, fd;
 
 	/* The leading dot hides it from readers that take every file for a stream. */
-	if (path && asprintf(&tmp, "%.*s/.%s.new", (int)(strrchr(path, '/') - path), path, strrchr(path, '/') + 1) >= 0) {
+	if (path &&
+	    asprintf(&tmp, "%.*s/.%s.new", (int)(strrchr(path, '/') - path), path, strrchr(path, '/') + 1) >= 0) {
 		fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 		err = fd < 0 ? -errno : etw_write_all(fd, buf, len);
 		if (!err && fsync(fd))

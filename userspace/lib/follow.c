@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * A trace directory that is still being written, as input of the consumer. The writer's file "progress" says up to which
- * time everything is in the files; when its lock is gone the trace is complete. Packets are read, not mapped, because a
- * writer may still shorten its files. It must not know records or the order of events.
+ * A trace directory that is still being written, as input of the consumer. The writer's file "progress" says up to
+ * which time everything is in the files; when its lock is gone the trace is complete. Packets are read, not mapped,
+ * because a writer may still shorten its files. It must not know records or the order of events.
  */
 #include "follow.h"
 
@@ -170,7 +170,8 @@ static int follow_load(struct cursor *cursor)
 			n = pread(s->fd, header, sizeof(header), s->offset);
 		if (n != sizeof(header)) {
 			if (n > 0 && in->final)
-				etw_consumer_damaged(&in->input, cursor->cpu, s->path, s->offset, n, "the file is cut off here");
+				etw_consumer_damaged(&in->input, cursor->cpu, s->path, s->offset, n,
+						     "the file is cut off here");
 			if (!file_next(s, in))
 				return follow_end(s, in);
 			continue;
@@ -185,8 +186,8 @@ static int follow_load(struct cursor *cursor)
 		}
 		if (what) {
 			if (in->final)
-				etw_consumer_damaged(&in->input, cursor->cpu, s->path, s->offset, st.st_size - s->offset,
-						     "the file is cut off here");
+				etw_consumer_damaged(&in->input, cursor->cpu, s->path, s->offset,
+						     st.st_size - s->offset, "the file is cut off here");
 			return follow_end(s, in);
 		}
 		if (packet.end <= s->skip_to) {
@@ -268,7 +269,8 @@ static int follow_refill(struct input *input)
 		flock(in->progress_fd, LOCK_UN);
 		in->final = true;
 	}
-	if (pread(in->progress_fd, &progress, sizeof(progress), 0) != sizeof(progress) || progress.magic != PROGRESS_MAGIC)
+	if (pread(in->progress_fd, &progress, sizeof(progress), 0) != sizeof(progress) ||
+	    progress.magic != PROGRESS_MAGIC)
 		progress.complete_up_to = input->bound;
 	err = cpus_find(in);
 	if (err)

@@ -80,7 +80,8 @@ int etw_guid_from_name(const char *name, __u8 guid[16])
 
 		/* Upper-casing differs between languages outside ASCII. */
 		if ((unsigned char)*p >= 0x80)
-			return etw_error(-EINVAL, "provider name \"%s\" is not ASCII: its GUID cannot be made from it", name);
+			return etw_error(-EINVAL, "provider name \"%s\" is not ASCII: its GUID cannot be made from it",
+					 name);
 		if (*p >= 'a' && *p <= 'z')
 			unit[1] = *p - 'a' + 'A';
 		SHA1Update(&ctx, unit, 2);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * A live session as input of the consumer. Packets are copied out of the relays as they come, because a relay lends only
- * one at a time and an idle CPU must not hold up the others' space. What the module promises about time is asked before the
- * relays are drained. It must not know records or the order of events.
+ * A live session as input of the consumer. Packets are copied out of the relays as they come, because a relay lends
+ * only one at a time and an idle CPU must not hold up the others' space. What the module promises about time is asked
+ * before the relays are drained. It must not know records or the order of events.
  */
 #include "consumer.h"
 
@@ -130,7 +130,8 @@ static int packet_hold(struct live_input *in, struct relay *relay, const struct 
 	what = etw_packet_parse(held->bytes, subbuf->packet_size, in->input.facts.uuid, &held->packet);
 	if (what) {
 		free(held);
-		return etw_error(-EBADMSG, "session %s: the packet of CPU %u is malformed: %s", in->input.path, relay->cpu, what);
+		return etw_error(-EBADMSG, "session %s: the packet of CPU %u is malformed: %s", in->input.path,
+				 relay->cpu, what);
 	}
 	err = etw_relay_put(&in->relays, relay);
 	if (err) {
@@ -290,7 +291,9 @@ int etw_consumer_add_session(struct etw_consumer *consumer, struct etw_session *
 	if (!err) {
 		etw_facts_host(&in->input.facts);
 		etw_facts_session(&in->input.facts, &q);
-		in->ask_ms = q.flush_ms / 2 < ASK_MIN_MS ? ASK_MIN_MS : q.flush_ms / 2 > ASK_MAX_MS ? ASK_MAX_MS : q.flush_ms / 2;
+		in->ask_ms = q.flush_ms / 2 < ASK_MIN_MS   ? ASK_MIN_MS
+			     : q.flush_ms / 2 > ASK_MAX_MS ? ASK_MAX_MS
+							   : q.flush_ms / 2;
 		err = etw_input_add(consumer, &in->input);
 	}
 	if (err) {

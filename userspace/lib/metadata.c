@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * A trace's CTF 1.8 metadata (TSDL), in the form that babeltrace 1 and 2, Trace Compass, lttng-analyses and WPA all
- * accept: the order of blocks, the env keys and the names in it are what those readers look for. It must not know files.
+ * accept: the order of blocks, the env keys and the names in it are what those readers look for. It must not know
+ * files.
  */
 #include "metadata.h"
 
@@ -72,8 +73,8 @@ static void print_env(FILE *out, const char *key, const char *value)
 void etw_metadata_head(FILE *out, const struct facts *facts, const struct metadata_env *env, unsigned int nr)
 {
 	/*
-	 * "monotonic" is the name by which babeltrace2 knows a clock of the epoch, so that traces of one boot merge; other
-	 * clocks must say so themselves, and must not pass for the same clock.
+	 * "monotonic" is the name by which babeltrace2 knows a clock of the epoch, so that traces of one boot merge;
+	 * other clocks must say so themselves, and must not pass for the same clock.
 	 */
 	static const struct {
 		const char *name;
@@ -92,7 +93,8 @@ void etw_metadata_head(FILE *out, const struct facts *facts, const struct metada
 	fputs(aliases, out);
 	etw_guid_format(facts->uuid, uuid);
 	fprintf(out, "trace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"%s\";\n\tbyte_order = le;\n", uuid);
-	fputs("\tpacket.header := struct {\n\t\tu32_t magic;\n\t\tu8_t uuid[16];\n\t\tu32_t stream_id;\n\t};\n};\n\n", out);
+	fputs("\tpacket.header := struct {\n\t\tu32_t magic;\n\t\tu8_t uuid[16];\n\t\tu32_t stream_id;\n\t};\n};\n\n",
+	      out);
 
 	fputs("env {\n", out);
 	print_env(out, "hostname", facts->hostname);
@@ -116,8 +118,11 @@ void etw_metadata_head(FILE *out, const struct facts *facts, const struct metada
 		fputs("\tabsolute = TRUE;\n", out);
 	fputs("};\n\n", out);
 
-	fprintf(out, "typealias integer { size = 64; align = 8; signed = false; map = clock.%s.value; } := stamp_t;\n", name);
-	fprintf(out, "typealias integer { size = 32; align = 8; signed = false; map = clock.%s.value; } := stamp32_t;\n", name);
+	fprintf(out, "typealias integer { size = 64; align = 8; signed = false; map = clock.%s.value; } := stamp_t;\n",
+		name);
+	fprintf(out,
+		"typealias integer { size = 32; align = 8; signed = false; map = clock.%s.value; } := stamp32_t;\n",
+		name);
 	fputs("typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } := text_t;\n\n", out);
 	fputs(structs, out);
 }
@@ -147,7 +152,8 @@ static void print_integer(FILE *out, const struct etw_class *cls, const struct e
 	if (f->format == ETW_FORMAT_TIME && bits == 64)
 		is_signed = true;
 	if (f->map && f->map->kind == ETW_MAP_VALUES && f->map->nr && !class_info(cls)->own_ctf_name) {
-		fprintf(out, "enum : integer { size = %u; align = 8; signed = %s; } {\n", bits, is_signed ? "true" : "false");
+		fprintf(out, "enum : integer { size = %u; align = 8; signed = %s; } {\n", bits,
+			is_signed ? "true" : "false");
 		for (i = 0; i < f->map->nr; i++) {
 			__u64 value = f->map->values[i].value << (64 - bits);
 
@@ -163,8 +169,8 @@ static void print_integer(FILE *out, const struct etw_class *cls, const struct e
 		return;
 	}
 	if (base != 10 || (is_signed && bits < 32))
-		fprintf(out, "integer { size = %u; align = 8; signed = %s; base = %u; }", bits, is_signed ? "true" : "false",
-			base);
+		fprintf(out, "integer { size = %u; align = 8; signed = %s; base = %u; }", bits,
+			is_signed ? "true" : "false", base);
 	else
 		fprintf(out, "%c%u_t", is_signed ? 's' : 'u', bits);
 }

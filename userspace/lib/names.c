@@ -95,7 +95,9 @@ int etw_level_parse(const char *text)
 			return names[i].level;
 	n = strtoul(text, &end, 0);
 	if (*text < '0' || *text > '9' || *end || n > 255)
-		return etw_error(-EINVAL, "\"%s\" is not a level: use critical, error, warning, info, verbose or 0 to 255", text);
+		return etw_error(-EINVAL,
+				 "\"%s\" is not a level: use critical, error, warning, info, verbose or 0 to 255",
+				 text);
 	return n;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * A trace directory being written from packets, whoever made them: schemas and metadata before the packet that needs them,
- * streams of whole packets, the pieces of circular mode, the facts. It decodes no record and must not know /dev/etw.
+ * A trace directory being written from packets, whoever made them: schemas and metadata before the packet that needs
+ * them, streams of whole packets, the pieces of circular mode, the facts. It decodes no record and must not know
+ * /dev/etw.
  */
 #include "output.h"
 
@@ -170,7 +171,8 @@ static int make_dir(const char *path)
 	if (d)
 		closedir(d);
 	if (!d || found)
-		return etw_error(-EEXIST, "%s exists and is not an empty directory: give another one or remove it", path);
+		return etw_error(-EEXIST, "%s exists and is not an empty directory: give another one or remove it",
+				 path);
 	return 0;
 }
 
@@ -214,8 +216,9 @@ int etw_output_create(const char *dir, const struct facts *facts, const struct o
 	if (options->circular && !options->max_size)
 		return etw_error(-EINVAL, "%s: circular mode needs a maximum size", dir);
 	if (options->circular && options->max_size < 4ULL * facts->subbuf_size * options->nr_cpus)
-		return etw_error(-EINVAL, "%s: circular mode needs at least four sub-buffers for each CPU: %llu bytes here", dir,
-				 4ULL * facts->subbuf_size * options->nr_cpus);
+		return etw_error(-EINVAL,
+				 "%s: circular mode needs at least four sub-buffers for each CPU: %llu bytes here",
+				 dir, 4ULL * facts->subbuf_size * options->nr_cpus);
 	o = calloc(1, sizeof(*o));
 	if (!o || !(o->dir = strdup(dir))) {
 		free(o);
@@ -280,8 +283,8 @@ int etw_output_classes(struct output *o, const struct etw_classes *table, unsign
 	if (nr <= o->nr_classes)
 		return 0;
 	if (nr > etw_classes_count(table))
-		return etw_error(-EBADMSG, "session %s: a packet needs %u event classes, its table has %u", o->facts.name, nr,
-				 etw_classes_count(table));
+		return etw_error(-EBADMSG, "session %s: a packet needs %u event classes, its table has %u",
+				 o->facts.name, nr, etw_classes_count(table));
 	schema = open_memstream(&entries, &entries_len);
 	metadata = open_memstream(&text, &text_len);
 	if (!schema || !metadata)
@@ -501,7 +504,8 @@ int etw_output_packet(struct output *o, __u32 cpu, const void *bytes, size_t siz
 		if (ftruncate(s->fd, s->current.bytes))
 			err = -errno;
 		if (err == -ENOSPC || err == -EDQUOT)
-			return etw_error(err, "%s: the disk is full; what was written before is a whole trace", s->path);
+			return etw_error(err, "%s: the disk is full; what was written before is a whole trace",
+					 s->path);
 		return etw_error_errno(err, "%s", s->path);
 	}
 	o->stats.lost += header.events_discarded - s->discarded;
@@ -523,7 +527,9 @@ int etw_output_packet(struct output *o, __u32 cpu, const void *bytes, size_t siz
 void etw_output_progress(struct output *o, __u64 complete_up_to)
 {
 	struct progress progress = {
-		.magic = PROGRESS_MAGIC, .complete_up_to = complete_up_to, .bytes = o->stats.bytes + o->stats.dropped_bytes,
+		.magic = PROGRESS_MAGIC,
+		.complete_up_to = complete_up_to,
+		.bytes = o->stats.bytes + o->stats.dropped_bytes,
 	};
 
 	/* Only followers read this; a recording does not fail for them. */
@@ -533,7 +539,8 @@ void etw_output_progress(struct output *o, __u64 complete_up_to)
 
 /* ---- the end ---- */
 
-static int stream_closing(const struct output *o, const struct stream *s, const struct output_cpu *cpu, struct closing *c)
+static int stream_closing(const struct output *o, const struct stream *s, const struct output_cpu *cpu,
+			  struct closing *c)
 {
 	char *path;
 

@@ -37,17 +37,18 @@ int etw_output_classes(struct output *output, const struct etw_classes *table, u
 int etw_output_cpu(struct output *output, __u32 cpu);
 
 /*
- * Append one packet as the module made it: @bytes of @size. @records: how many events. @overwritten: the relay's count of
- * overwritten records, which matters only where packets are missing.
+ * Append one packet as the module made it: @bytes of @size. @records: how many events. @overwritten: the relay's count
+ * of overwritten records, which matters only where packets are missing.
  */
-int etw_output_packet(struct output *output, __u32 cpu, const void *bytes, size_t size, __u32 records, __u64 overwritten);
+int etw_output_packet(struct output *output, __u32 cpu, const void *bytes, size_t size, __u32 records,
+		      __u64 overwritten);
 
 /* Tell followers that every event below this time is in the files. */
 void etw_output_progress(struct output *output, __u64 complete_up_to);
 
 /*
- * Close all streams up to @stop (a later packet's end if there is one) and write the facts; @cpus, @nr: may leave CPUs out.
- * Does as much as it can and returns the first error.
+ * Close all streams up to @stop (a later packet's end if there is one) and write the facts; @cpus, @nr: may leave CPUs
+ * out. Does as much as it can and returns the first error.
  */
 int etw_output_finish(struct output *output, __u64 stop, const struct output_cpu *cpus, unsigned int nr);
 

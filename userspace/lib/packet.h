@@ -26,8 +26,8 @@ struct packet {
 };
 
 /*
- * Decode the header at @p with @avail bytes behind it. @uuid NULL: any. Returns NULL, or what is wrong (one phrase); then
- * *packet is valid only if the result is packet_is_cut().
+ * Decode the header at @p with @avail bytes behind it. @uuid NULL: any. Returns NULL, or what is wrong (one phrase);
+ * then *packet is valid only if the result is packet_is_cut().
  */
 const char *etw_packet_parse(const void *p, size_t avail, const __u8 *uuid, struct packet *packet);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The head of one record: decode it. Inline, because it is what reading a trace consists of. It must not know classes. */
+/*
+ * The head of one record: decode it. Inline, because it is what reading a trace consists of. It must not know classes.
+ */
 #ifndef ETW_RECORD_H
 #define ETW_RECORD_H
 
@@ -15,8 +17,8 @@ struct record {
 };
 
 /*
- * @last: time of the record before, or the packet's begin. Returns the bytes that header and contexts take, 0 if there is
- * no room for them.
+ * @last: time of the record before, or the packet's begin. Returns the bytes that header and contexts take, 0 if there
+ * is no room for them.
  */
 static inline unsigned int record_head(const __u8 *p, size_t room, __u64 last, struct record *r)
 {

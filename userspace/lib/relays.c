@@ -20,8 +20,10 @@ static int busy(const struct relays *r)
 		return etw_error(-EBUSY, "session %s has a reader already: end that one, or make another session",
 				 etw_session_name(r->session));
 	if (q.reader_pid < 0)
-		return etw_error(-EBUSY, "session %s is read by a process of another pid namespace: end that one, or make another session",
-				 etw_session_name(r->session));
+		return etw_error(
+			-EBUSY,
+			"session %s is read by a process of another pid namespace: end that one, or make another session",
+			etw_session_name(r->session));
 	return etw_error(-EBUSY, "session %s is read by process %d: end that one, or make another session",
 			 etw_session_name(r->session), q.reader_pid);
 }
@@ -46,7 +48,8 @@ static int open_one(struct relays *r, __u32 cpu)
 		if (map != MAP_FAILED)
 			munmap(map, r->map_size);
 		close(fd);
-		return etw_error_errno(err, "session %s: mapping the relay of CPU %u", etw_session_name(r->session), cpu);
+		return etw_error_errno(err, "session %s: mapping the relay of CPU %u", etw_session_name(r->session),
+				       cpu);
 	}
 	r->list = mem;
 	relay = &r->list[r->nr++];
@@ -100,15 +103,15 @@ int etw_relay_get(struct relays *r, struct relay *relay, struct etw_subbuf *subb
 	memset(subbuf, 0, sizeof(*subbuf));
 	subbuf->size = sizeof(*subbuf);
 	err = etw_ioctl(relay->fd, ETW_IOC_RELAY_SUBBUF_GET, subbuf);
-	relay->caught_up = err == -EAGAIN || err == -ENODATA;
 	if (err == -ENODATA)
 		relay->ended = true;
-	if (relay->caught_up)
+	if (err == -EAGAIN || err == -ENODATA)
 		return 0;
 	if (err < 0)
 		return etw_error_errno(err, "session %s: packet of CPU %u", etw_session_name(r->session), relay->cpu);
 	if (subbuf->packet_size > r->subbuf_size || (size_t)(subbuf->index + 1) * r->subbuf_size > r->map_size)
-		return etw_error(-EBADMSG, "session %s: the module says sub-buffer %u of %u bytes for CPU %u, which cannot be",
+		return etw_error(-EBADMSG,
+				 "session %s: the module says sub-buffer %u of %u bytes for CPU %u, which cannot be",
 				 etw_session_name(r->session), subbuf->index, subbuf->packet_size, relay->cpu);
 	*bytes = relay->map + (size_t)subbuf->index * r->subbuf_size;
 	return 1;
@@ -119,7 +122,8 @@ int etw_relay_put(struct relays *r, struct relay *relay)
 	int err = etw_ioctl(relay->fd, ETW_IOC_RELAY_SUBBUF_PUT, NULL);
 
 	if (err < 0)
-		return etw_error_errno(err, "session %s: giving back a packet of CPU %u", etw_session_name(r->session), relay->cpu);
+		return etw_error_errno(err, "session %s: giving back a packet of CPU %u", etw_session_name(r->session),
+				       relay->cpu);
 	return 0;
 }
 

@@ -7,13 +7,12 @@
 
 #include <etw/etw.h>
 
-/* One relay. @ended: stopped and everything read. @caught_up: the last round ended with "nothing ready". */
+/* One relay. @ended: stopped and everything read. */
 struct relay {
 	__u32 cpu;
 	int fd;
 	const __u8 *map;
 	bool ended;
-	bool caught_up;
 	void *user;
 };
 
@@ -32,8 +31,8 @@ int etw_relays_open(struct relays *relays, struct etw_session *session);
 int etw_relays_more(struct relays *relays);
 
 /*
- * The next packet of a relay: 1 and *subbuf, *bytes (valid until put); 0 nothing ready (sets ended or caught_up). A packet
- * not put is returned again.
+ * The next packet of a relay: 1 and *subbuf, *bytes (valid until put); 0 nothing ready (sets ended). A
+ * packet not put is returned again.
  */
 int etw_relay_get(struct relays *relays, struct relay *relay, struct etw_subbuf *subbuf, const __u8 **bytes);
 int etw_relay_put(struct relays *relays, struct relay *relay);

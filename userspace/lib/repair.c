@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Makes a damaged or unfinished trace directory one that other tools read: whole packets that follow each other, records
- * that their classes describe, closed streams, true metadata. It keeps everything that is sound, and must not know how a
- * consumer reads.
+ * Makes a damaged or unfinished trace directory one that other tools read: whole packets that follow each other,
+ * records that their classes describe, closed streams, true metadata. It keeps everything that is sound, and must not
+ * know how a consumer reads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -181,8 +181,8 @@ static int headers_mend(struct repair *r, const struct stream_file *file, int fd
 		}
 		good = records_good(r, raw, packet, &what, &last);
 		if (what) {
-			tell(r, file->cpu, file->path, at + good, packet->content - good, "%s: the rest of this packet is given up",
-			     what);
+			tell(r, file->cpu, file->path, at + good, packet->content - good,
+			     "%s: the rest of this packet is given up", what);
 			packet->content = good;
 		}
 		packet->cpu = file->cpu;
@@ -296,8 +296,8 @@ static int streams_missing(struct repair *r)
 		if (fd < 0)
 			return etw_error_errno(-errno, "%s", path);
 		close(fd);
-		tell(r, r->dir.facts.cpus[i], path, 0, 0, "the stream of CPU %u is missing: an empty one takes its place",
-		     r->dir.facts.cpus[i]);
+		tell(r, r->dir.facts.cpus[i], path, 0, 0,
+		     "the stream of CPU %u is missing: an empty one takes its place", r->dir.facts.cpus[i]);
 	}
 	return 0;
 }
@@ -464,8 +464,9 @@ static int facts_mend(struct repair *r)
 	err = etw_replace_file(r->dir.dir, FILE_FACTS, text, strlen(text));
 	free(text);
 	if (!err && !was_finished)
-		tell(r, ~0U, FILE_FACTS, 0, 0, r->dir.facts_missing ? "the facts of the trace were made again from what is left" :
-									  "the trace is marked as ended");
+		tell(r, ~0U, FILE_FACTS, 0, 0,
+		     r->dir.facts_missing ? "the facts of the trace were made again from what is left"
+					  : "the trace is marked as ended");
 	return err;
 }
 
@@ -501,7 +502,8 @@ static int directory_open(struct repair *r, const char *root)
 		if (err)
 			return err;
 		if (pieces)
-			tell(r, ~0U, FILE_RING, 0, 0, "%u piece%s of the ring put together", pieces, pieces == 1 ? " was" : "s were");
+			tell(r, ~0U, FILE_RING, 0, 0, "%u piece%s of the ring put together", pieces,
+			     pieces == 1 ? " was" : "s were");
 	}
 	/* Look again, at what is there now. */
 	etw_tracedir_close(&r->dir);
@@ -528,8 +530,11 @@ int etw_trace_repair(const char *dir, void (*report)(void *arg, const struct etw
 		err = directory_open(&r, root);
 	/* With a wrong schema sound records would look damaged, and be cut off. */
 	if (!err && r.dir.schema_changed)
-		err = etw_error(-EBADMSG, "%s/" FILE_SCHEMA " is damaged and cannot be made again; nothing was changed. babeltrace2 reads "
-				"%s/" FILE_KERNEL " by its metadata", root, root);
+		err = etw_error(-EBADMSG,
+				"%s/" FILE_SCHEMA
+				" is damaged and cannot be made again; nothing was changed. babeltrace2 reads "
+				"%s/" FILE_KERNEL " by its metadata",
+				root, root);
 	if (!err)
 		err = schema_mend(&r);
 	for (i = 0; !err && i < r.dir.nr_streams;) {

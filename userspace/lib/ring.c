@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * The pieces of streams that circular mode keeps. Old pieces are simply removed while recording; in the end there must be
- * one file for each CPU (readers use the time that all files have in common), so the pieces are appended to each other.
- * It must not know sessions.
+ * The pieces of streams that circular mode keeps. Old pieces are simply removed while recording; in the end there must
+ * be one file for each CPU (readers use the time that all files have in common), so the pieces are appended to each
+ * other. It must not know sessions.
  */
 #include "ring.h"
 

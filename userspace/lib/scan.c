@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * The packets of one stream file, found in its bytes. A packet says where the next begins; where that does not hold, the
- * next magic number with the right uuid does. It must not know records.
+ * The packets of one stream file, found in its bytes. A packet says where the next begins; where that does not hold,
+ * the next magic number with the right uuid does. It must not know records.
  */
 #include "scan.h"
 
@@ -46,7 +46,6 @@ static int add(struct scan *scan, __u64 offset, const struct packet *packet)
 	}
 	scan->packets[scan->nr].offset = offset;
 	scan->packets[scan->nr++].packet = *packet;
-	scan->end = offset + packet->size;
 	return 0;
 }
 
@@ -55,7 +54,8 @@ static int all_zero(const __u8 *p, size_t len)
 	return len && !*p && !memcmp(p, p + 1, len - 1);
 }
 
-static void check(const struct scan *scan, const struct packet *p, __u64 offset, __u32 cpu, scan_report report, void *arg)
+static void check(const struct scan *scan, const struct packet *p, __u64 offset, __u32 cpu, scan_report report,
+		  void *arg)
 {
 	const struct packet *before = scan->nr ? &scan->packets[scan->nr - 1].packet : NULL;
 	char text[160];
@@ -95,7 +95,8 @@ int etw_scan(const __u8 *bytes, size_t len, const __u8 uuid[16], __u32 cpu, scan
 		}
 		/* Is its size true? Then the file ends behind it, or the next packet begins. */
 		next = at + packet.size;
-		if (next > len || (next < len && etw_packet_parse(bytes + next, len - next, uuid, &(struct packet){ 0 }))) {
+		if (next > len ||
+		    (next < len && etw_packet_parse(bytes + next, len - next, uuid, &(struct packet){ 0 }))) {
 			size_t found = next_header(bytes, len, at + PACKET_HEADER_SIZE, uuid);
 
 			if (found < next && found < len) {
@@ -104,8 +105,9 @@ int etw_scan(const __u8 *bytes, size_t len, const __u8 uuid[16], __u32 cpu, scan
 				if (packet.content > packet.size)
 					packet.content = packet.size;
 			} else if (next > len) {
-				snprintf(text, sizeof(text), "the file is cut off here: it ends %zu bytes into a packet of %u",
-					 len - at, packet.size);
+				snprintf(text, sizeof(text),
+					 "the file is cut off here: it ends %zu bytes into a packet of %u", len - at,
+					 packet.size);
 				report(arg, at, len - at, text);
 				return 0;
 			}

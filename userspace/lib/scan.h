@@ -17,7 +17,6 @@ struct scan {
 	struct scan_packet *packets;
 	size_t nr;
 	size_t room;
-	__u64 end;		/* behind the last usable packet */
 };
 
 typedef void (*scan_report)(void *arg, __u64 offset, __u64 bytes, const char *what);

@@ -20,8 +20,9 @@ struct etw_session {
 static int name_copy(__u8 to[ETW_NAME_SIZE], const char *name, const char *what)
 {
 	if (!etw_name_valid(name))
-		return etw_error(-EINVAL, "\"%s\" cannot be the name of %s: a letter, then letters, digits, _ . -, at most %u", name,
-				 what, ETW_NAME_SIZE - 1);
+		return etw_error(-EINVAL,
+				 "\"%s\" cannot be the name of %s: a letter, then letters, digits, _ . -, at most %u",
+				 name, what, ETW_NAME_SIZE - 1);
 	memset(to, 0, ETW_NAME_SIZE);
 	memcpy(to, name, strlen(name));
 	return 0;
@@ -68,28 +69,34 @@ int etw_session_create(struct etw_control *control, const char *name, const stru
 		return etw_error(fd, "session %s exists already: take another name, or stop that one", name);
 	case -EPERM:
 		if (o->flags & ETW_SESSION_ADDRESSES)
-			return etw_error(fd, "session %s: kernel addresses need CAP_SYSLOG and a kernel that is not locked down", name);
-		return etw_error(fd, "session %s: creating sessions needs CAP_PERFMON or CAP_SYS_ADMIN: become root", name);
+			return etw_error(
+				fd,
+				"session %s: kernel addresses need CAP_SYSLOG and a kernel that is not locked down",
+				name);
+		return etw_error(fd, "session %s: creating sessions needs CAP_PERFMON or CAP_SYS_ADMIN: become root",
+				 name);
 	case -ENOSPC:
 		return etw_error(fd, "session %s: %u sessions exist already: stop one", name, ETW_MAX_SESSIONS);
 	case -EDQUOT:
 		if (!etw_control_version(control, &v))
-			return etw_error(fd, "session %s: its buffers would pass the module's limit of %llu bytes (%llu in use): "
-					 "make them smaller or raise the module's limit",
-					 name, (unsigned long long)v.memory_limit, (unsigned long long)v.memory_used);
+			return etw_error(
+				fd,
+				"session %s: its buffers would pass the module's limit of %llu bytes (%llu in use): "
+				"make them smaller or raise the module's limit",
+				name, (unsigned long long)v.memory_limit, (unsigned long long)v.memory_used);
 		return etw_error(fd, "session %s: its buffers would pass the module's memory limit", name);
 	case -EINVAL:
 		if (o->subbuf_size && (!power_of_two(o->subbuf_size) || o->subbuf_size < ETW_SUBBUF_SIZE_MIN ||
 				       o->subbuf_size > ETW_SUBBUF_SIZE_MAX))
-			return etw_error(fd, "session %s: sub-buffer size %u: must be a power of two from %u to %u", name,
-					 o->subbuf_size, ETW_SUBBUF_SIZE_MIN, ETW_SUBBUF_SIZE_MAX);
+			return etw_error(fd, "session %s: sub-buffer size %u: must be a power of two from %u to %u",
+					 name, o->subbuf_size, ETW_SUBBUF_SIZE_MIN, ETW_SUBBUF_SIZE_MAX);
 		if (o->nr_subbufs && (!power_of_two(o->nr_subbufs) || o->nr_subbufs < ETW_NR_SUBBUFS_MIN ||
 				      o->nr_subbufs > ETW_NR_SUBBUFS_MAX))
 			return etw_error(fd, "session %s: %u sub-buffers: must be a power of two from %u to %u", name,
 					 o->nr_subbufs, ETW_NR_SUBBUFS_MIN, ETW_NR_SUBBUFS_MAX);
 		if (o->flush_ms > ETW_FLUSH_MS_MAX && o->flush_ms != ETW_FLUSH_MS_NEVER)
-			return etw_error(fd, "session %s: flush interval %u ms: must be 1 to %u, or never", name, o->flush_ms,
-					 ETW_FLUSH_MS_MAX);
+			return etw_error(fd, "session %s: flush interval %u ms: must be 1 to %u, or never", name,
+					 o->flush_ms, ETW_FLUSH_MS_MAX);
 		return etw_error(fd, "session %s: the module does not accept these settings", name);
 	case -ENOMEM:
 		return etw_error(fd, "session %s: no memory for its buffers: make them smaller or fewer", name);
@@ -110,8 +117,10 @@ int etw_session_open(struct etw_control *control, const char *name, struct etw_s
 	if (fd == -ENOENT)
 		return etw_error(fd, "there is no session %s: see the list of sessions", name);
 	if (fd == -EPERM)
-		return etw_error(fd, "session %s: opening it needs CAP_PERFMON or CAP_SYS_ADMIN, and CAP_SYSLOG if it shows kernel addresses",
-				 name);
+		return etw_error(
+			fd,
+			"session %s: opening it needs CAP_PERFMON or CAP_SYS_ADMIN, and CAP_SYSLOG if it shows kernel addresses",
+			name);
 	return etw_error_errno(fd, "session %s", name);
 }
 
@@ -145,8 +154,15 @@ static int session_error(const struct etw_session *session, int err, const char 
 int etw_session_enable(struct etw_session *session, const struct etw_enable_options *o)
 {
 	struct etw_enable enable = {
-		.size = sizeof(enable), .flags = o->flags, .level = o->level, .event_mode = o->event_mode, .any = o->any,
-		.all = o->all, .pids = (__u64)(uintptr_t)o->pids, .nr_pids = o->nr_pids, .nr_events = o->nr_events,
+		.size = sizeof(enable),
+		.flags = o->flags,
+		.level = o->level,
+		.event_mode = o->event_mode,
+		.any = o->any,
+		.all = o->all,
+		.pids = (__u64)(uintptr_t)o->pids,
+		.nr_pids = o->nr_pids,
+		.nr_events = o->nr_events,
 	};
 	__u8 (*names)[ETW_NAME_SIZE] = NULL;
 	__u32 i;
@@ -156,7 +172,8 @@ int etw_session_enable(struct etw_session *session, const struct etw_enable_opti
 	if (ret)
 		return ret;
 	if (o->nr_events > ETW_MAX_EVENT_NAMES)
-		return etw_error(-E2BIG, "%s: %u event names, more than %u", o->provider, o->nr_events, ETW_MAX_EVENT_NAMES);
+		return etw_error(-E2BIG, "%s: %u event names, more than %u", o->provider, o->nr_events,
+				 ETW_MAX_EVENT_NAMES);
 	if (o->nr_pids > ETW_MAX_PIDS)
 		return etw_error(-E2BIG, "%s: %u pids, more than %u", o->provider, o->nr_pids, ETW_MAX_PIDS);
 	if (o->nr_events) {
@@ -176,11 +193,13 @@ int etw_session_enable(struct etw_session *session, const struct etw_enable_opti
 	free(names);
 	switch (ret) {
 	case -EINVAL:
-		return etw_error(ret, "%s: the module does not accept this level (0 to 255), keywords or filter", o->provider);
+		return etw_error(ret, "%s: the module does not accept this level (0 to 255), keywords or filter",
+				 o->provider);
 	case -ESRCH:
 		return etw_error(ret, "%s: a pid of the filter does not exist", o->provider);
 	case -ENOSPC:
-		return etw_error(ret, "session %s: its table of %u event classes is full", session->name, ETW_MAX_CLASSES);
+		return etw_error(ret, "session %s: its table of %u event classes is full", session->name,
+				 ETW_MAX_CLASSES);
 	}
 	return ret < 0 ? session_error(session, ret, "enabling a provider") : ret;
 }
@@ -218,8 +237,8 @@ int etw_session_update_flush_ms(struct etw_session *session, __u32 flush_ms)
 	int err = etw_ioctl(session->fd, ETW_IOC_SESSION_UPDATE, &update);
 
 	if (err == -EINVAL)
-		return etw_error(err, "session %s: flush interval %u ms: must be 1 to %u, or never", session->name, flush_ms,
-				 ETW_FLUSH_MS_MAX);
+		return etw_error(err, "session %s: flush interval %u ms: must be 1 to %u, or never", session->name,
+				 flush_ms, ETW_FLUSH_MS_MAX);
 	return err < 0 ? session_error(session, err, "changing its settings") : 0;
 }
 
@@ -229,7 +248,8 @@ int etw_session_flush(struct etw_session *session, unsigned int timeout_ms, __u6
 	int err = etw_ioctl(session->fd, ETW_IOC_SESSION_FLUSH, &flush);
 
 	if (err == -ETIMEDOUT)
-		return etw_error(err, "session %s: CPU %u did not finish its records in time", session->name, flush.cpu);
+		return etw_error(err, "session %s: CPU %u did not finish its records in time", session->name,
+				 flush.cpu);
 	if (err < 0)
 		return session_error(session, err, "flushing");
 	if (time)
@@ -306,7 +326,9 @@ int etw_session_read_classes(struct etw_session *session, struct etw_classes *ta
 	}
 	for (;;) {
 		struct etw_schema_read read = {
-			.size = sizeof(read), .from = etw_classes_count(table), .buf = (__u64)(uintptr_t)session->entries,
+			.size = sizeof(read),
+			.from = etw_classes_count(table),
+			.buf = (__u64)(uintptr_t)session->entries,
 			.buf_size = CLASS_ENTRY_MAX,
 		};
 		int ret = etw_ioctl(session->fd, ETW_IOC_SESSION_SCHEMA_READ, &read);

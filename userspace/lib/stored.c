@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * A trace directory as input of the consumer: its stream files are mapped and all packets' headers are looked at when it is
- * added, so that what is lost or damaged is known before the first event. It must not know records or the order of events.
+ * A trace directory as input of the consumer: its stream files are mapped and all packets' headers are looked at when
+ * it is added, so that what is lost or damaged is known before the first event. It must not know records or the order
+ * of events.
  */
 #include "consumer.h"
 
@@ -150,7 +151,9 @@ static int cursor_scan(struct stored_input *in, struct stored_cursor *s)
 			return err;
 		if (f->bytes)
 			madvise(f->bytes, f->len, MADV_SEQUENTIAL);
-		/* A ring that was being put together: what is there already is not read again, and numbers begin anew. */
+		/*
+		 * A ring that was being put together: what is there already is not read again, and numbers begin anew.
+		 */
 		if (i && s->files[0].scan.nr) {
 			__u64 end = s->files[0].scan.packets[s->files[0].scan.nr - 1].packet.end;
 
@@ -211,8 +214,8 @@ static int stored_streams(struct stored_input *in)
 			char name[64];
 
 			snprintf(name, sizeof(name), "kernel/chan_%u", in->dir.facts.cpus[i]);
-			etw_consumer_damaged(&in->input, in->dir.facts.cpus[i], name, 0, 0, "the stream of CPU %u is missing",
-					     in->dir.facts.cpus[i]);
+			etw_consumer_damaged(&in->input, in->dir.facts.cpus[i], name, 0, 0,
+					     "the stream of CPU %u is missing", in->dir.facts.cpus[i]);
 		}
 	}
 	return 0;

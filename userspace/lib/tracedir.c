@@ -55,10 +55,15 @@ char *etw_tracedir_find(const char *dir, int *err)
 	if (exists(root, FILE_SCHEMA))
 		return root;
 	if (exists(root, FILE_KERNEL) && exists(root, FILE_FACTS))
-		*err = etw_error(-EBADMSG, "%s/" FILE_SCHEMA " is missing: without it the events cannot be decoded here; babeltrace2 may "
-				 "still read %s/" FILE_KERNEL, root, root);
+		*err = etw_error(-EBADMSG,
+				 "%s/" FILE_SCHEMA
+				 " is missing: without it the events cannot be decoded here; babeltrace2 may "
+				 "still read %s/" FILE_KERNEL,
+				 root, root);
 	else if (exists(root, FILE_METADATA) || exists(root, "metadata"))
-		*err = etw_error(-EBADMSG, "%s is a CTF trace, but not one of ours (it has no file \"" FILE_SCHEMA "\"): read it with babeltrace2",
+		*err = etw_error(-EBADMSG,
+				 "%s is a CTF trace, but not one of ours (it has no file \"" FILE_SCHEMA
+				 "\"): read it with babeltrace2",
 				 dir);
 	else
 		*err = etw_error(-ENOENT, "%s holds no trace: give the directory that a recording was written to", dir);
@@ -256,7 +261,8 @@ static void metadata_check(const struct tracedir *t, const char *path, tracedir_
 	/* Another version may print otherwise (but would not stop halfway), and the two agree on which it was. */
 	etw_metadata_facts(t->metadata, &said);
 	if (said.writer[0] && strcmp(t->facts.writer, said.writer)) {
-		report(arg, path, 0, 0, "the metadata and \"" FILE_FACTS "\" are of different writers: one of them is damaged");
+		report(arg, path, 0, 0,
+		       "the metadata and \"" FILE_FACTS "\" are of different writers: one of them is damaged");
 		return;
 	}
 	text = etw_tracedir_metadata(t, etw_tracedir_schema_good(t, &what), &len);
@@ -270,7 +276,8 @@ static void metadata_check(const struct tracedir *t, const char *path, tracedir_
 	else if (same < len && same == t->metadata_len)
 		report(arg, path, same, len - same, "the metadata is cut off here");
 	else if ((same < len || same < t->metadata_len) && !strcmp(t->facts.writer, etw_library_version()))
-		report(arg, path, same, 0, "from here on the metadata differs from what \"" FILE_SCHEMA "\" and \"" FILE_FACTS
+		report(arg, path, same, 0,
+		       "from here on the metadata differs from what \"" FILE_SCHEMA "\" and \"" FILE_FACTS
 		       "\" say: one of the three is damaged");
 	free(text);
 }

@@ -18,8 +18,8 @@ struct stream_file {
 };
 
 /*
- * @dir: the directory that holds kernel/. @schema, @metadata: whole files, NULL if missing. @facts_bad, @schema_bad ...:
- * what is wrong, or NULL. @alive: a writer is at work in it.
+ * @dir: the directory that holds kernel/. @schema, @metadata: whole files, NULL if missing. @facts_bad, @schema_bad
+ * ...: what is wrong, or NULL. @alive: a writer is at work in it.
  */
 struct tracedir {
 	char *dir;

@@ -140,7 +140,8 @@ static int packet_write(struct etw_writer *w, struct relay *relay, const struct 
 		err = err < 0 ? err : 0;
 	}
 	if (!err)
-		err = etw_output_packet(w->output, relay->cpu, bytes, subbuf->packet_size, subbuf->records, overwritten);
+		err = etw_output_packet(w->output, relay->cpu, bytes, subbuf->packet_size, subbuf->records,
+					overwritten);
 	if (!err)
 		err = etw_relay_put(&w->relays, relay);
 	return err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Classes: hostile entries are refused without a crash, fields of every type give the right values and texts, names become
- * legal in CTF, and babeltrace2 reads them all.
+ * Classes: hostile entries are refused without a crash, fields of every type give the right values and texts, names
+ * become legal in CTF, and babeltrace2 reads them all.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,10 +42,30 @@ static const struct synth_field all_fields[] = {
 };
 
 static const char *const all_texts[] = {
-	"255", "-128", "0755", "-32768", "8:1", "-ENOENT", "0xffffffffffffffff", "1970-01-01T00:00:01.000000002Z",
-	"0xffff888000000000", "1.5", "-0.25", "true", "pad", "gr\xc3\xbc\xc3\x9f\\x0a\\xff", "00ff10",
-	"b3864c38-4273-58c5-545b-8b3608343471", "192.168.0.1", "2001:db8::1", "02:00:5e:10:00:ff", "[-1, 0, 1]", "[7, 4294967295]",
-	"[]", "blue \"sky\"", "write|exec|0x80",
+	"255",
+	"-128",
+	"0755",
+	"-32768",
+	"8:1",
+	"-ENOENT",
+	"0xffffffffffffffff",
+	"1970-01-01T00:00:01.000000002Z",
+	"0xffff888000000000",
+	"1.5",
+	"-0.25",
+	"true",
+	"pad",
+	"gr\xc3\xbc\xc3\x9f\\x0a\\xff",
+	"00ff10",
+	"b3864c38-4273-58c5-545b-8b3608343471",
+	"192.168.0.1",
+	"2001:db8::1",
+	"02:00:5e:10:00:ff",
+	"[-1, 0, 1]",
+	"[7, 4294967295]",
+	"[]",
+	"blue \"sky\"",
+	"write|exec|0x80",
 };
 
 #define NR_ALL (sizeof(all_fields) / sizeof(all_fields[0]))
@@ -64,7 +84,8 @@ static const struct synth_field large_fields[] = { { .name = "data", .type = ETW
 
 static const struct synth_class classes[] = {
 	{ "All-Types", "Everything", NULL, 4, 0xab, all_fields, NR_ALL },
-	{ "Names", "Awkward-one.x", "say \"hi\" \\ there", 0, 0, name_fields, sizeof(name_fields) / sizeof(name_fields[0]) },
+	{ "Names", "Awkward-one.x", "say \"hi\" \\ there", 0, 0, name_fields,
+	  sizeof(name_fields) / sizeof(name_fields[0]) },
 	{ "sched_mine", "Thing", NULL, 0, 0, NULL, 0 },
 	{ "Large", "Event", NULL, 0, 0, large_fields, 1 },
 };
@@ -72,12 +93,15 @@ static const struct synth_class classes[] = {
 static size_t all_payload(__u8 *p)
 {
 	static const __u8 bytes[] = {
-		0xff, 0x80, 0xed, 0x01, 0x00, 0x80, 0x01, 0x00, 0x80, 0x00, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-		0xff, 0xff, 0x02, 0xca, 0x9a, 0x3b, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x88, 0xff, 0xff, 0, 0, 0xc0, 0x3f, 0, 0, 0, 0, 0, 0,
-		0xd0, 0xbf, 1, 'p', 'a', 'd', 0, 0, 0, 0, 0, 'g', 'r', 0xc3, 0xbc, 0xc3, 0x9f, '\n', 0xff, 0, 3, 0, 0, 0, 0, 0xff,
-		0x10, 0xb3, 0x86, 0x4c, 0x38, 0x42, 0x73, 0x58, 0xc5, 0x54, 0x5b, 0x8b, 0x36, 0x08, 0x34, 0x34, 0x71, 192, 168, 0, 1,
-		0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0x5e, 0x10, 0, 0xff, 0xff, 0xff, 0, 0, 1, 0, 2, 0, 0,
-		0, 7, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 2, 0x86, 0, 0, 0,
+		0xff, 0x80, 0xed, 0x01, 0x00, 0x80, 0x01, 0x00, 0x80, 0x00, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff,
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0xca, 0x9a, 0x3b, 0,	  0,	0,    0,    0,	  0,
+		0,    0,    0x80, 0x88, 0xff, 0xff, 0,	  0,	0xc0, 0x3f, 0,	  0,	0,    0,    0,	  0,
+		0xd0, 0xbf, 1,	  'p',	'a',  'd',  0,	  0,	0,    0,    0,	  'g',	'r',  0xc3, 0xbc, 0xc3,
+		0x9f, '\n', 0xff, 0,	3,    0,    0,	  0,	0,    0xff, 0x10, 0xb3, 0x86, 0x4c, 0x38, 0x42,
+		0x73, 0x58, 0xc5, 0x54, 0x5b, 0x8b, 0x36, 0x08, 0x34, 0x34, 0x71, 192,	168,  0,    1,	  0x20,
+		0x01, 0x0d, 0xb8, 0,	0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,    1,	  2,
+		0,    0x5e, 0x10, 0,	0xff, 0xff, 0xff, 0,	0,    1,    0,	  2,	0,    0,    0,	  7,
+		0,    0,    0,	  0xff, 0xff, 0xff, 0xff, 0,	0,    0,    0,	  2,	0x86, 0,    0,	  0,
 	};
 
 	memcpy(p, bytes, sizeof(bytes));
@@ -115,17 +139,22 @@ static void test_values(void)
 		ok(n == strlen(text) && !strcmp(text, all_texts[i]), "%s: %s", all_fields[i].name, text);
 	}
 	ok(etw_event_format(&event, 13, text, 4) == 14 && !strcmp(text, "gr\xc3"), "format cuts like snprintf");
-	ok(etw_event_int(&event, 1) == -128 && etw_event_uint(&event, 1) == (__u64)-128 && etw_event_uint(&event, 6) == ~0ULL &&
-	   etw_event_double(&event, 10) == -0.25 && etw_event_int(&event, 10) == 0, "numbers are widened as their types say");
+	ok(etw_event_int(&event, 1) == -128 && etw_event_uint(&event, 1) == (__u64)-128 &&
+		   etw_event_uint(&event, 6) == ~0ULL && etw_event_double(&event, 10) == -0.25 &&
+		   etw_event_int(&event, 10) == 0,
+	   "numbers are widened as their types say");
 	ok(etw_event_uint(&event, -1) == 0 && etw_event_uint(&event, 99) == 0 && etw_event_uint(&event, 13) == 0 &&
 	   !*etw_event_string(&event, -1, &len) && len == 0 && !*etw_event_string(&event, 0, &len) &&
 	   !etw_event_bytes(&event, 99, &len), "absent fields are 0 and empty");
-	ok(etw_event_count(&event, 20) == 2 && etw_event_element(&event, 20, 1) == 0xffffffff && etw_event_element(&event, 20, 2) == 0 &&
-	   etw_event_count(&event, 21) == 0 && etw_event_count(&event, 0) == 1, "arrays");
+	ok(etw_event_count(&event, 20) == 2 && etw_event_element(&event, 20, 1) == 0xffffffff &&
+		   etw_event_element(&event, 20, 2) == 0 && etw_event_count(&event, 21) == 0 &&
+		   etw_event_count(&event, 0) == 1,
+	   "arrays");
 	ok(etw_event_string(&event, 12, &len) && len == 3 && etw_event_bytes(&event, 14, &len) && len == 3, "lengths");
 	ok(!strcmp(cls->ctf_name, "All_Types:Everything;kab;"), "CTF name %s", cls->ctf_name);
-	ok(etw_class_match(cls, "Every*") && etw_class_match(cls, "All-Types:Everything") && etw_class_match(cls, "All-Types:") &&
-	   etw_class_match(cls, "All_Types:Everything;kab;") && !etw_class_match(cls, "All-Types") && !etw_class_match(cls, "every*"),
+	ok(etw_class_match(cls, "Every*") && etw_class_match(cls, "All-Types:Everything") &&
+		   etw_class_match(cls, "All-Types:") && etw_class_match(cls, "All_Types:Everything;kab;") &&
+		   !etw_class_match(cls, "All-Types") && !etw_class_match(cls, "every*"),
 	   "patterns");
 	etw_class_free(cls);
 }
@@ -133,7 +162,8 @@ static void test_values(void)
 static void test_names(void)
 {
 	static const char *const names[] = {
-		"int", "struct", "_x", "a_b", "a_b_2", "a_b_3", "a_____", "_seq_length", "seq_2", "_seq_2_length_2", "9",
+		"int",	 "struct",	    "_x", "a_b", "a_b_2", "a_b_3", "a_____", "_seq_length",
+		"seq_2", "_seq_2_length_2", "9",
 	};
 	static __u8 buf[65536];
 	struct etw_class *cls;
@@ -142,7 +172,8 @@ static void test_names(void)
 	if (!ok(!etw_class_parse(buf, size, NULL, &cls), "class of awkward names: %s", etw_last_error()))
 		return;
 	for (i = 0; i < cls->nr_fields; i++)
-		ok(!strcmp(cls->fields[i].ctf_name, names[i]), "\"%s\" is %s", cls->fields[i].name, cls->fields[i].ctf_name);
+		ok(!strcmp(cls->fields[i].ctf_name, names[i]), "\"%s\" is %s", cls->fields[i].name,
+		   cls->fields[i].ctf_name);
 	ok(etw_class_field(cls, "a-b") == 4 && etw_class_field(cls, "a_b") == 5 && etw_class_field(cls, "a_b_2") == 4 &&
 	   etw_class_field(cls, "zz") == -1, "look-up by declared and by CTF name");
 	etw_class_free(cls);
@@ -242,11 +273,14 @@ static void test_babeltrace(void)
 	etw_output_free(output);
 	etw_classes_free(table);
 	synth_run(&text, "babeltrace2 --names none '%s' 2>&1", dir);
-	ok(strstr(text, "All_Types:Everything;kab;") && strstr(text, "say \"hi\" \\ there") && strstr(text, "_sched_mine:Thing;k0;"),
+	ok(strstr(text, "All_Types:Everything;kab;") && strstr(text, "say \"hi\" \\ there") &&
+		   strstr(text, "_sched_mine:Thing;k0;"),
 	   "babeltrace2 reads the names");
-	ok(strstr(text, "255, -128, 0755, -32768, 8388609, -2, 0xFFFFFFFFFFFFFFFF, 1000000002, 0xFFFF888000000000, 1.5, -0.25, 1, "
+	ok(strstr(text,
+		  "255, -128, 0755, -32768, 8388609, -2, 0xFFFFFFFFFFFFFFFF, 1000000002, 0xFFFF888000000000, 1.5, -0.25, 1, "
 		  "\"pad\", ") &&
-	   strstr(text, "[ -1, 0, 1 ], 2, [ 7, 4294967295 ], 0, [ ]"), "babeltrace2 reads the values");
+		   strstr(text, "[ -1, 0, 1 ], 2, [ 7, 4294967295 ], 0, [ ]"),
+	   "babeltrace2 reads the values");
 	ok(strstr(text, "{ 65532, [ 0, 0,") && strlen(text) > 3 * 65532, "babeltrace2 reads an event of 64 KiB");
 	ok(strstr(text, "\"blue \\\"sky\\\"\"") != NULL, "babeltrace2 reads value maps of user events");
 	if (tap_failed)

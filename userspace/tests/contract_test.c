@@ -70,7 +70,8 @@ int main(void)
 		ok(false, "%s", etw_last_error());
 		return tap_done();
 	}
-	ok(etw_output_classes(output, table, 2) == 0 && !etw_output_cpu(output, 0) && !etw_output_cpu(output, 1), "classes, CPUs");
+	ok(etw_output_classes(output, table, 2) == 0 && !etw_output_cpu(output, 0) && !etw_output_cpu(output, 1),
+	   "classes, CPUs");
 	synth_begin(&p, 0, 1000, 0, 0);
 	synth_record(&p, SYNTH_SWITCH, 2000, 0, 0, synth_switch, sizeof(synth_switch), false);
 	synth_record(&p, SYNTH_STARTED, 3000, 7, 7, synth_started, sizeof(synth_started), false);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Damaged traces: every file of a small trace cut at every byte and every byte of it flipped. The reader never crashes (the
- * sanitizers watch), names what it finds, shows what is whole; after repair nothing is left to repair, no whole packet was
- * lost, and babeltrace2 reads the rest.
+ * Damaged traces: every file of a small trace cut at every byte and every byte of it flipped. The reader never crashes
+ * (the sanitizers watch), names what it finds, shows what is whole; after repair nothing is left to repair, no whole
+ * packet was lost, and babeltrace2 reads the rest.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -23,7 +23,10 @@
 static char good[128], bad[128];
 static struct etw_classes *table;
 
-/* A whole trace: two CPUs with packets of three kinds of records, one CPU without. Unfinished: as a killed writer leaves it. */
+/*
+ * A whole trace: two CPUs with packets of three kinds of records, one CPU without. Unfinished: as a killed writer
+ * leaves it.
+ */
 static void make(const char *dir, bool finish)
 {
 	struct output_options options = { .nr_cpus = 3 };
@@ -45,8 +48,8 @@ static void make(const char *dir, bool finish)
 			synth_begin(&p, cpu, begin, i, 0);
 			for (k = 0; k < RECORDS; k++) {
 				if (k == 0)
-					synth_record(&p, SYNTH_SWITCH, begin + 100 + cpu, 7, 7, synth_switch, sizeof(synth_switch),
-						     false);
+					synth_record(&p, SYNTH_SWITCH, begin + 100 + cpu, 7, 7, synth_switch,
+						     sizeof(synth_switch), false);
 				else if (k == 1)
 					synth_record(&p, SYNTH_STARTED, begin + 200 + cpu, 7, 7, synth_started,
 						     sizeof(synth_started), false);
@@ -132,7 +135,10 @@ static long babeltrace(const char *dir)
 	char *text, *end;
 	long nr;
 
-	synth_run(&text, "babeltrace2 '%s' 2>&1 | awk '/^\\[/ { n++; next } /WARNING: Tracer discarded/ { next } { print } END { print n + 0 }'", dir);
+	synth_run(
+		&text,
+		"babeltrace2 '%s' 2>&1 | awk '/^\\[/ { n++; next } /WARNING: Tracer discarded/ { next } { print } END { print n + 0 }'",
+		dir);
 	nr = strtol(text, &end, 10);
 	if (*end != '\n' || end[1]) {
 		printf("# babeltrace2: %.200s\n", text);
@@ -154,10 +160,10 @@ static bool repaired(const char *what, unsigned int least, const struct result *
 		return false;
 	}
 	read_all(bad, &after);
-	if (after.added < 0 || after.end || after.damages || after.events < least || after.events + RECORDS < before->events ||
-	    !after.sorted) {
-		printf("# %s: after repair %u events (before %u, at least %u), %u damages %s\n", what, after.events, before->events,
-		       least, after.damages, after.first);
+	if (after.added < 0 || after.end || after.damages || after.events < least ||
+	    after.events + RECORDS < before->events || !after.sorted) {
+		printf("# %s: after repair %u events (before %u, at least %u), %u damages %s\n", what, after.events,
+		       before->events, least, after.damages, after.first);
 		return false;
 	}
 	ret = etw_trace_repair(bad, NULL, NULL);
@@ -219,7 +225,8 @@ static void test_cuts(void)
 			}
 			if (r.events < least || !r.sorted || (r.added < 0 && f != SCHEMA)) {
 				fewer++;
-				printf("# %s: %u events of at least %u (%d, %d)\n", what, r.events, least, r.added, r.end);
+				printf("# %s: %u events of at least %u (%d, %d)\n", what, r.events, least, r.added,
+				       r.end);
 			}
 			if (f == SCHEMA ? !refused(what) : !repaired(what, least, &r, at % 97 == 0))
 				broken++;
@@ -269,7 +276,8 @@ static void test_flips(void)
 				broken++;
 		}
 		/* Payloads may change without anybody being able to tell. */
-		ok(f < 3 ? named > 0 : named == len, "%s with each of %zu bytes flipped: %u are named", files[f], len, named);
+		ok(f < 3 ? named > 0 : named == len, "%s with each of %zu bytes flipped: %u are named", files[f], len,
+		   named);
 		ok(!broken, "%s flipped: in order, and repair mends it", files[f]);
 		free(bytes);
 	}
@@ -288,19 +296,21 @@ static void test_missing(void)
 		free(path);
 		read_all(bad, &r);
 		if (!strcmp(files[f], "schema")) {
-			ok(r.added == -EBADMSG && strstr(etw_last_error(), "schema is missing"), "no schema: %s", etw_last_error());
+			ok(r.added == -EBADMSG && strstr(etw_last_error(), "schema is missing"), "no schema: %s",
+			   etw_last_error());
 			ok(etw_trace_repair(bad, NULL, NULL) == -EBADMSG, "no schema: repair refuses");
 			continue;
 		}
-		ok(r.added == 0 && r.damages && strstr(r.first, files[f]) && r.events >= PACKETS * RECORDS, "no %s: %u events, %s",
-		   files[f], r.events, r.first);
+		ok(r.added == 0 && r.damages && strstr(r.first, files[f]) && r.events >= PACKETS * RECORDS,
+		   "no %s: %u events, %s", files[f], r.events, r.first);
 		ok(repaired(files[f], PACKETS * RECORDS, &r, true), "no %s: repair mends it", files[f]);
 	}
 }
 
 static void test_foreign(void)
 {
-	static const char other[] = "This is no stream, whatever it is called, and long enough to be taken for one at first sight......";
+	static const char other[] =
+		"This is no stream, whatever it is called, and long enough to be taken for one at first sight......";
 	char *path, *bytes;
 	struct result r;
 	size_t len;
@@ -308,7 +318,8 @@ static void test_foreign(void)
 	synth_copy(good, bad);
 	put(bad, "kernel/notes.txt", other, sizeof(other));
 	read_all(bad, &r);
-	ok(r.damages == 1 && strstr(r.first, "notes.txt") && r.events == 2 * PACKETS * RECORDS, "foreign file: %s", r.first);
+	ok(r.damages == 1 && strstr(r.first, "notes.txt") && r.events == 2 * PACKETS * RECORDS, "foreign file: %s",
+	   r.first);
 	ok(repaired("foreign file", 2 * PACKETS * RECORDS, &r, true), "foreign file: repair mends it");
 
 	synth_copy(good, bad);
@@ -331,9 +342,11 @@ static void test_foreign(void)
 	read_all(bad, &r);
 	ok(r.damages && strstr(r.first, "chan_1") && strstr(r.first, "another trace") && r.events == PACKETS * RECORDS,
 	   "stream of another trace: %s", r.first);
-	ok(repaired("stream of another trace", PACKETS * RECORDS, &r, true), "stream of another trace: repair mends it");
+	ok(repaired("stream of another trace", PACKETS * RECORDS, &r, true),
+	   "stream of another trace: repair mends it");
 
-	ok((read_all("/tmp", &r), r.added == -ENOENT) && strstr(etw_last_error(), "/tmp"), "no trace: %s", etw_last_error());
+	ok((read_all("/tmp", &r), r.added == -ENOENT) && strstr(etw_last_error(), "/tmp"), "no trace: %s",
+	   etw_last_error());
 	ok((read_all("/nonexistent/x", &r), r.added == -ENOENT), "no directory: %s", etw_last_error());
 	synth_copy(good, bad);
 	path = etw_path(bad, "schema");
@@ -342,7 +355,8 @@ static void test_foreign(void)
 	path = etw_path(bad, "session.json");
 	unlink(path);
 	free(path);
-	ok((read_all(bad, &r), r.added == -EBADMSG) && strstr(etw_last_error(), "babeltrace2"), "another's CTF: %s", etw_last_error());
+	ok((read_all(bad, &r), r.added == -EBADMSG) && strstr(etw_last_error(), "babeltrace2"), "another's CTF: %s",
+	   etw_last_error());
 }
 
 /* Files as a killed writer or a power cut leaves them. */
@@ -399,7 +413,8 @@ int main(void)
 	snprintf(bad, sizeof(bad), "%s", synth_dir());
 	make(good, true);
 	read_all(good, &r);
-	ok(r.added == 0 && r.end == 0 && r.events == 2 * PACKETS * RECORDS && !r.damages && !r.losses, "the trace is whole: %s", r.first);
+	ok(r.added == 0 && r.end == 0 && r.events == 2 * PACKETS * RECORDS && !r.damages && !r.losses,
+	   "the trace is whole: %s", r.first);
 	ok(babeltrace(good) == 2 * PACKETS * RECORDS, "babeltrace2 reads it");
 	ok(etw_trace_repair(good, NULL, NULL) == 0, "there is nothing to repair");
 	test_missing();

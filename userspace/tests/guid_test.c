@@ -37,8 +37,10 @@ int main(void)
 	}
 	ok(etw_guid_from_name("", guid) == -EINVAL, "an empty name has no hash");
 	ok(etw_guid_from_name("Gr\xc3\xbc\xc3\x9f" "e", guid) == -EINVAL, "a name outside ASCII has no hash");
-	ok(!etw_guid_parse("{B3864C38-4273-58C5-545B-8B3608343471}", again) && !etw_guid_parse(vectors[0].guid, guid) &&
-	   !memcmp(guid, again, 16) && guid[0] == 0xb3 && guid[15] == 0x71, "braces and case do not matter; bytes are in text order");
+	ok(!etw_guid_parse("{B3864C38-4273-58C5-545B-8B3608343471}", again) &&
+		   !etw_guid_parse(vectors[0].guid, guid) && !memcmp(guid, again, 16) && guid[0] == 0xb3 &&
+		   guid[15] == 0x71,
+	   "braces and case do not matter; bytes are in text order");
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		memset(guid, 0xaa, 16);
 		memset(again, 0xaa, 16);

@@ -44,8 +44,8 @@ const struct synth_class synth_classes[SYNTH_NR_CLASSES] = {
 };
 
 const __u8 synth_switch[57] = {
-	's', 'w', 'a', 'p', 'p', 'e', 'r', '/', '0', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-	'a', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 20, 0, 0, 0, 0,
+	's', 'w', 'a', 'p', 'p', 'e', 'r', '/', '0', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0,  0, 0, 0, 0, 0,
+	0,   0,	  0,   'a', 0,	 0,   0,   0,	0,   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0,  0, 0, 20, 0, 0, 0, 0,
 };
 
 const __u8 synth_started[13] = { 5, 0, 0, 0, 'h', 'i', 0, 2, 0, 0, 0, 0x01, 0xff };
@@ -97,7 +97,8 @@ size_t synth_schema(void *out, __u32 class_id, const struct synth_class *cls)
 			len += sizeof(map) + map.nr * sizeof(value);
 			for (k = 0; k < map.nr; k++) {
 				value = (struct etw_schema_value){
-					.value = f->map_kind == ETW_MAP_FLAGS ? 1ULL << k : k, .name = put_string(buf, &len, f->map[k]),
+					.value = f->map_kind == ETW_MAP_FLAGS ? 1ULL << k : k,
+					.name = put_string(buf, &len, f->map[k]),
 				};
 				memcpy(buf + raw.map + sizeof(map) + k * sizeof(value), &value, sizeof(value));
 			}
@@ -128,7 +129,11 @@ struct etw_classes *synth_table(void)
 void synth_begin(struct synth_packet *p, __u32 cpu, __u64 begin, __u64 seq, __u64 discarded)
 {
 	struct etw_packet_header h = {
-		.magic = ETW_CTF_MAGIC, .timestamp_begin = begin, .packet_seq_num = seq, .events_discarded = discarded, .cpu_id = cpu,
+		.magic = ETW_CTF_MAGIC,
+		.timestamp_begin = begin,
+		.packet_seq_num = seq,
+		.events_discarded = discarded,
+		.cpu_id = cpu,
 	};
 
 	memset(p, 0, sizeof(*p));

@@ -12,7 +12,8 @@ static unsigned int tap_count, tap_failed;
 /* One result; the text is printf's. Returns the condition. */
 #define ok(condition, ...) tap_result((condition), __FILE__, __LINE__, __VA_ARGS__)
 
-__attribute__((format(printf, 4, 5), unused)) static bool tap_result(bool good, const char *file, int line, const char *fmt, ...)
+__attribute__((format(printf, 4, 5), unused)) static bool tap_result(bool good, const char *file, int line,
+								     const char *fmt, ...)
 {
 	__builtin_va_list args;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Traces of several CPUs written and read back: order, values, numbers, losses, circular mode, followed directories; the
- * files' own rules; and that babeltrace2 reads the same events without a word.
+ * Traces of several CPUs written and read back: order, values, numbers, losses, circular mode, followed directories;
+ * the files' own rules; and that babeltrace2 reads the same events without a word.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,8 @@ static struct output *create(const char *dir, const struct facts *facts, __u64 c
  * @events ticks on random CPUs (never on @idle), each later than the one before by up to @step ns, in packets of up to
  * @per_packet records. n counts the events.
  */
-static __u64 fill(struct output *output, unsigned int seed, __u64 time, __u64 step, __u32 events, __u32 per_packet, __u32 idle)
+static __u64 fill(struct output *output, unsigned int seed, __u64 time, __u64 step, __u32 events, __u32 per_packet,
+		  __u32 idle)
 {
 	__u64 seq[CPUS] = { 0 }, ends[CPUS];
 	__u32 i, cpu;
@@ -99,9 +100,10 @@ static long read_ticks(const char *dir, __u64 first, bool ties, unsigned int *da
 			continue;
 		if (field < 0)
 			field = etw_class_field(e->cls, "n");
-		if ((!ties && etw_event_uint(e, field) != first + nr) || e->time < last || etw_event_uint(e, field + 1) != e->time ||
-		    e->tid != 100 + (int)e->cpu) {
-			printf("# event %ld: n %llu time %llu after %llu\n", nr, etw_event_uint(e, field), e->time, last);
+		if ((!ties && etw_event_uint(e, field) != first + nr) || e->time < last ||
+		    etw_event_uint(e, field + 1) != e->time || e->tid != 100 + (int)e->cpu) {
+			printf("# event %ld: n %llu time %llu after %llu\n", nr, etw_event_uint(e, field), e->time,
+			       last);
 			nr = -1;
 			break;
 		}
@@ -138,9 +140,9 @@ static bool files_keep_rules(const char *dir, __u64 *begin_out, __u64 *end_out)
 
 			memcpy(&h, bytes + at, sizeof(h));
 			if (len - at < sizeof(h) || h.magic != 0xc1fc1fc1 || h.stream_id || h.cpu_id != cpu ||
-			    h.packet_seq_num != seq || h.events_discarded < discarded || h.content_size > h.packet_size ||
-			    h.packet_size % 8 || h.packet_size / 8 > len - at || h.timestamp_end < h.timestamp_begin ||
-			    h.timestamp_begin < last_end) {
+			    h.packet_seq_num != seq || h.events_discarded < discarded ||
+			    h.content_size > h.packet_size || h.packet_size % 8 || h.packet_size / 8 > len - at ||
+			    h.timestamp_end < h.timestamp_begin || h.timestamp_begin < last_end) {
 				printf("# %s: packet at %zu\n", name, at);
 				free(bytes);
 				return false;
@@ -176,7 +178,8 @@ static void babeltrace(const char *dir, long events, const char *what)
 
 	free(text);
 	synth_run(&errors, "cat '%s.err'", dir);
-	if (!ok(status == 0 && count == events && !*errors, "%s: babeltrace2 reads %ld of %ld events, silently", what, count, events))
+	if (!ok(status == 0 && count == events && !*errors, "%s: babeltrace2 reads %ld of %ld events, silently", what,
+		count, events))
 		printf("# %.300s\n", errors);
 	free(errors);
 }
@@ -196,8 +199,10 @@ static void test_plain(unsigned int seed, __u64 step, __u32 per_packet, __u32 id
 	ok(!etw_output_finish(output, last + 500, NULL, 0), "%s: finish", what);
 	etw_output_free(output);
 	nr = read_ticks(dir, 0, step == 0, &damages, &losses);
-	ok(nr == 3000 && !damages && !losses, "%s: %ld events in order, %u damages, %u losses", what, nr, damages, losses);
-	ok(files_keep_rules(dir, &begin, &end) && begin == 1000 && end == last + 500, "%s: the files keep the rules", what);
+	ok(nr == 3000 && !damages && !losses, "%s: %ld events in order, %u damages, %u losses", what, nr, damages,
+	   losses);
+	ok(files_keep_rules(dir, &begin, &end) && begin == 1000 && end == last + 500, "%s: the files keep the rules",
+	   what);
 	babeltrace(dir, 3000, what);
 	free(dir);
 }
@@ -230,14 +235,18 @@ static void test_loss(void)
 	ok(!etw_output_finish(output, 9000, cpus, 2), "loss: finish");
 	etw_output_free(output);
 	etw_consumer_new(NULL, &c);
-	ok(etw_consumer_add_trace(c, dir, 0) == 0 && etw_consumer_nr_losses(c) == 3, "loss: known before the first event");
+	ok(etw_consumer_add_trace(c, dir, 0) == 0 && etw_consumer_nr_losses(c) == 3,
+	   "loss: known before the first event");
 	loss = etw_consumer_loss(c, 0);
-	ok(loss && loss->cpu == 0 && loss->begin == 1000 && loss->end == 3000 && loss->events == 5, "loss: in the first packet");
+	ok(loss && loss->cpu == 0 && loss->begin == 1000 && loss->end == 3000 && loss->events == 5,
+	   "loss: in the first packet");
 	loss = etw_consumer_loss(c, 1);
-	ok(loss && loss->cpu == 0 && loss->begin == 4000 && loss->end == 9000 && loss->events == 7 && loss->packets == 2,
+	ok(loss && loss->cpu == 0 && loss->begin == 4000 && loss->end == 9000 && loss->events == 7 &&
+		   loss->packets == 2,
 	   "loss: missing packets, and behind the last one, as one window");
 	loss = etw_consumer_loss(c, 2);
-	ok(loss && loss->cpu == 1 && loss->begin == 1000 && loss->end == 9000 && loss->events == 3, "loss: on a CPU without events");
+	ok(loss && loss->cpu == 1 && loss->begin == 1000 && loss->end == 9000 && loss->events == 3,
+	   "loss: on a CPU without events");
 	ok(etw_consumer_trace(c, 0)->discarded == 15, "loss: %llu in all", etw_consumer_trace(c, 0)->discarded);
 	etw_consumer_free(c);
 	synth_run(&text, "babeltrace2 '%s' 2>&1 >/dev/null | grep -c -i discarded", dir);
@@ -250,7 +259,8 @@ static void test_loss(void)
 static void test_snapshot(void)
 {
 	char *dir = strdup(synth_dir());
-	struct output_cpu cpus[2] = { { .cpu = 0, .lost = 77, .next_seq = 502 }, { .cpu = 2, .lost = 8, .next_seq = 9 } };
+	struct output_cpu cpus[2] = { { .cpu = 0, .lost = 77, .next_seq = 502 },
+				      { .cpu = 2, .lost = 8, .next_seq = 9 } };
 	unsigned int damages, losses;
 	struct output *output;
 	struct facts facts;
@@ -277,7 +287,8 @@ static void test_snapshot(void)
 	etw_output_free(output);
 	nr = read_ticks(dir, 40, false, &damages, &losses);
 	ok(nr == 3 && !damages && !losses, "snapshot: %ld events, %u damages, %u losses", nr, damages, losses);
-	ok(files_keep_rules(dir, &begin, &end) && begin == 70000 && end == 90000, "snapshot: begins at 0 and at one time");
+	ok(files_keep_rules(dir, &begin, &end) && begin == 70000 && end == 90000,
+	   "snapshot: begins at 0 and at one time");
 	babeltrace(dir, 3, "snapshot");
 	free(dir);
 }
@@ -298,18 +309,22 @@ static void test_circular(void)
 	output = create(dir, &facts, 200000);
 	last = fill(output, 7, 1000, 1000, 50000, 100, 1);
 	etw_output_stats(output, &stats);
-	ok(stats.bytes <= 200000 && stats.bytes > 100000 && stats.dropped_events > 30000, "circular: %llu bytes kept", stats.bytes);
+	ok(stats.bytes <= 200000 && stats.bytes > 100000 && stats.dropped_events > 30000, "circular: %llu bytes kept",
+	   stats.bytes);
 	ok(!etw_output_finish(output, last, NULL, 0), "circular: finish");
 	etw_output_free(output);
 	nr = 50000 - stats.dropped_events;
 	synth_run(&text, "ls '%s' | tr '\\n' ' '", dir);
-	ok(!strcmp(text, "kernel schema session.json "), "circular: one file for each CPU in the end, and nothing else: %s", text);
+	ok(!strcmp(text, "kernel schema session.json "),
+	   "circular: one file for each CPU in the end, and nothing else: %s", text);
 	free(text);
 	ok(files_keep_rules(dir, &begin, &end) && end == last, "circular: the files keep the rules");
 	babeltrace(dir, nr, "circular");
 	/* The oldest are dropped CPU by CPU, so n has gaps only at the beginning: the last thousands are all there. */
-	synth_run(&text, "babeltrace2 -n payload '%s' | grep -o '_\\?n = [0-9]*' | awk '{print $3}' | sort -n | tail -2000 | "
-		  "awk 'NR == 1 {f = $1} {l = $1} END {print l - f + 1, l}'", dir);
+	synth_run(&text,
+		  "babeltrace2 -n payload '%s' | grep -o '_\\?n = [0-9]*' | awk '{print $3}' | sort -n | tail -2000 | "
+		  "awk 'NR == 1 {f = $1} {l = $1} END {print l - f + 1, l}'",
+		  dir);
 	ok(!strcmp(text, "2000 49999\n"), "circular: the newest are there: %s", text);
 	free(text);
 	{
@@ -328,8 +343,8 @@ static void test_circular(void)
 		}
 		damages = etw_consumer_nr_damages(c);
 		losses = etw_consumer_nr_losses(c);
-		ok(got == nr && sorted && !damages && !losses, "circular: %ld of %ld events, %u damages, %u losses", got, nr, damages,
-		   losses);
+		ok(got == nr && sorted && !damages && !losses, "circular: %ld of %ld events, %u damages, %u losses",
+		   got, nr, damages, losses);
 		etw_consumer_free(c);
 	}
 	free(dir);
@@ -358,8 +373,8 @@ static void test_circular_killed(void)
 	etw_consumer_add_trace(c, dir, 0);
 	while (etw_consumer_next(c, &e, -1) > 0)
 		got++;
-	ok(got == nr && etw_consumer_nr_damages(c) == 1 && !etw_consumer_nr_losses(c), "circular, killed: %ld of %ld events, %u damages",
-	   got, nr, etw_consumer_nr_damages(c));
+	ok(got == nr && etw_consumer_nr_damages(c) == 1 && !etw_consumer_nr_losses(c),
+	   "circular, killed: %ld of %ld events, %u damages", got, nr, etw_consumer_nr_damages(c));
 	ok(!etw_consumer_trace(c, 0)->finished, "circular, killed: not finished");
 	etw_consumer_free(c);
 	ret = etw_trace_repair(dir, NULL, NULL);
@@ -402,7 +417,8 @@ static void test_circular_silent(void)
 		first = first ? first : e->time;
 		silent += e->cpu == 3;
 	}
-	ok(!silent && first > 100000, "circular: a silent CPU keeps nothing older than the others (%llu, %llu)", silent, first);
+	ok(!silent && first > 100000, "circular: a silent CPU keeps nothing older than the others (%llu, %llu)",
+	   silent, first);
 	etw_consumer_free(c);
 	free(dir);
 }
@@ -480,7 +496,8 @@ static void test_merge(void)
 		etw_output_free(output);
 	}
 	etw_consumer_new(NULL, &c);
-	ok(etw_consumer_add_trace(c, dirs[0], 0) == 0 && etw_consumer_add_trace(c, dirs[1], 0) == 1, "merge: two traces");
+	ok(etw_consumer_add_trace(c, dirs[0], 0) == 0 && etw_consumer_add_trace(c, dirs[1], 0) == 1,
+	   "merge: two traces");
 	while (etw_consumer_next(c, &e, -1) > 0) {
 		sorted &= e->time >= last;
 		ties += e->time == last;
@@ -488,8 +505,8 @@ static void test_merge(void)
 		last = e->time;
 		nr[e->trace]++;
 	}
-	ok(nr[0] == 1000 && nr[1] == 1000 && sorted && epoch && ties >= 1000, "merge: the same events side by side (%ld, %ld, %ld ties)",
-	   nr[0], nr[1], ties);
+	ok(nr[0] == 1000 && nr[1] == 1000 && sorted && epoch && ties >= 1000,
+	   "merge: the same events side by side (%ld, %ld, %ld ties)", nr[0], nr[1], ties);
 	ok(etw_consumer_nr_classes(c) == SYNTH_NR_CLASSES, "merge: equal classes are one");
 	etw_consumer_free(c);
 	free(dirs[0]);
@@ -520,7 +537,8 @@ static void test_filters(void)
 	etw_output_free(output);
 	etw_consumer_new(&options, &c);
 	etw_consumer_add_trace(c, dir, 0);
-	ok(etw_consumer_next(c, &e, -1) == 0 && asked == SYNTH_NR_CLASSES, "want: asked once for each class, nothing returned");
+	ok(etw_consumer_next(c, &e, -1) == 0 && asked == SYNTH_NR_CLASSES,
+	   "want: asked once for each class, nothing returned");
 	etw_consumer_free(c);
 	options = (struct etw_consumer_options){
 		.size = sizeof(options), .from = 1700000000000000000 + 300000, .to = 1700000000000000000 + 500000,
@@ -532,8 +550,8 @@ static void test_filters(void)
 			first = e->time;
 		last = e->time;
 	}
-	ok(n > 100 && first >= 300000 && first < 303000 && last < 500000 && last > 497000, "from, to: %llu events, %llu to %llu", n, first,
-	   last);
+	ok(n > 100 && first >= 300000 && first < 303000 && last < 500000 && last > 497000,
+	   "from, to: %llu events, %llu to %llu", n, first, last);
 	etw_consumer_free(c);
 	free(dir);
 }

@@ -156,7 +156,10 @@ ETW_API int etw_class_match(const struct etw_class *cls, const char *text);
 /* A table of classes, numbered from 0 in the order they were added. */
 ETW_API int etw_classes_new(struct etw_classes **table);
 ETW_API void etw_classes_free(struct etw_classes *table);
-/* Parse the entries in @buf, one after the other, and append them; class_id must continue the table. Number added, -EBADMSG. */
+/*
+ * Parse the entries in @buf, one after the other, and append them; class_id must continue the table. Number added,
+ * -EBADMSG.
+ */
 ETW_API int etw_classes_add(struct etw_classes *table, const void *buf, size_t len);
 ETW_API unsigned int etw_classes_count(const struct etw_classes *table);
 ETW_API const struct etw_class *etw_classes_get(const struct etw_classes *table, unsigned int class_id);
@@ -238,7 +241,9 @@ ETW_API int etw_session_disable(struct etw_session *session, const char *provide
 /* @provider NULL = every enabled one. */
 ETW_API int etw_session_capture_state(struct etw_session *session, const char *provider);
 ETW_API int etw_session_update_flush_ms(struct etw_session *session, __u32 flush_ms);
-/* @time (may be NULL): every record with a lower time of the session clock has been delivered. -ETIMEDOUT names a CPU. */
+/*
+ * @time (may be NULL): every record with a lower time of the session clock has been delivered. -ETIMEDOUT names a CPU.
+ */
 ETW_API int etw_session_flush(struct etw_session *session, unsigned int timeout_ms, __u64 *time);
 ETW_API int etw_session_stop(struct etw_session *session);
 
@@ -442,7 +447,7 @@ struct etw_writer_stats {
 	__u64 dropped_bytes;
 	__u64 start;			/* session clock */
 	__u64 now;
-	__u64 unwritten;		/* after finish: events that an error (disk full) kept in the relays; counted in lost */
+	__u64 unwritten; /* after finish: events that an error (disk full) kept in the relays; counted in lost */
 };
 
 /**
