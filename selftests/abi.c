@@ -642,9 +642,11 @@ TEST_F(abi, create_values)
 		{ FIELD(nr_subbufs), 0xffffffff, -EINVAL },
 		{ FIELD(nr_subbufs), 2, 0 }, { FIELD(nr_subbufs), 16, 0 },
 		{ FIELD(flush_ms), ETW_FLUSH_MS_MAX + 1, -EINVAL }, { FIELD(flush_ms), 0xfffffffe, -EINVAL },
-		{ FIELD(flush_ms), 1, 0 }, { FIELD(flush_ms), ETW_FLUSH_MS_MAX, 0 }, { FIELD(flush_ms), ETW_FLUSH_MS_NEVER, 0 },
+		{ FIELD(flush_ms), 1, 0 }, { FIELD(flush_ms), ETW_FLUSH_MS_MAX, 0 },
+		{ FIELD(flush_ms), ETW_FLUSH_MS_NEVER, 0 },
 		{ FIELD(clock), 4, -EINVAL }, { FIELD(clock), 0xffffffff, -EINVAL },
-		{ FIELD(clock), ETW_CLOCK_MONOTONIC, 0 }, { FIELD(clock), ETW_CLOCK_BOOT, 0 }, { FIELD(clock), ETW_CLOCK_REAL, 0 },
+		{ FIELD(clock), ETW_CLOCK_MONOTONIC, 0 }, { FIELD(clock), ETW_CLOCK_BOOT, 0 },
+		{ FIELD(clock), ETW_CLOCK_REAL, 0 },
 		{ FIELD(flags), 8, -EINVAL }, { FIELD(flags), 1U << 31, -EINVAL }, { FIELD(flags), 0x100, -EINVAL },
 		{ FIELD(flags), ETW_SESSION_OVERWRITE, 0 },
 #undef FIELD

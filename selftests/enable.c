@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What an ENABLE lets through: level, keywords, lists of events and of processes, on real events of the kernel providers.
- * The 14 vectors of the rule itself are tested on the host (host/filter.c); here it is whether the module applies it.
+ * The 14 vectors of the rule itself are cases of kmod/kunit/filter_kunit.c; here it is whether the module applies it.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -171,14 +171,16 @@ TEST_F(enable, level_and_keywords)
 		ASSERT_EQ(0, disable(self->fd, "process"));
 		FLUSH_AND_DRAIN();
 		for (i = 0; i < nr; i++) {
-			bool expected = passes(&list[i], e.level, e.any, e.all, flag), seen = log_count(&self->log, list[i].name);
+			bool expected = passes(&list[i], e.level, e.any, e.all, flag);
+			bool seen = log_count(&self->log, list[i].name);
 
 			/* A task is freed some time after its exit, perhaps later than this. */
 			if (!strcmp(list[i].name, "sched_process_free") && expected)
 				continue;
 			if (seen != expected)
-				TH_LOG("level %u any %#llx all %#llx flags %#x: %s (level %u keyword %#llx) %s", e.level, e.any, e.all,
-				       e.flags, list[i].name, list[i].level, list[i].keyword, seen ? "passed" : "did not pass");
+				TH_LOG("level %u any %#llx all %#llx flags %#x: %s (level %u keyword %#llx) %s", e.level,
+				       e.any, e.all, e.flags, list[i].name, list[i].level, list[i].keyword,
+				       seen ? "passed" : "did not pass");
 			ASSERT_EQ(expected, seen);
 			seen_any += seen;
 		}

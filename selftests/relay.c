@@ -310,8 +310,9 @@ TEST_F(relay, R3_reader_sees_whole_packets)
 		reap(pids[i]);
 	STOP_AND_DRAIN();
 	q = session_query(self->fd);
-	TH_LOG("%llu packets, %llu missing, %llu records, %llu overwritten, %llu lost", (unsigned long long)self->reader.packets,
-	       (unsigned long long)reader_gaps(&self->reader), q.written, q.overwritten, (unsigned long long)sum_lost(q.lost));
+	TH_LOG("%llu packets, %llu missing, %llu records, %llu overwritten, %llu lost",
+	       (unsigned long long)self->reader.packets, (unsigned long long)reader_gaps(&self->reader), q.written,
+	       q.overwritten, (unsigned long long)sum_lost(q.lost));
 	EXPECT_GT(self->reader.packets, 20);
 	if (!(variant->flags & ETW_SESSION_OVERWRITE)) {
 		EXPECT_EQ(0, q.overwritten);

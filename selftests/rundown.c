@@ -359,7 +359,8 @@ TEST_F(rundown, block_devices)
 
 	while (dir && (d = readdir(dir))) {
 		snprintf(path, sizeof(path), "/sys/class/block/%s/dev", d->d_name);
-		if (d->d_name[0] == '.' || file_read(path, text, sizeof(text)) < 0 || sscanf(text, "%u:%u", &major, &minor) != 2)
+		if (d->d_name[0] == '.' || file_read(path, text, sizeof(text)) < 0 ||
+		    sscanf(text, "%u:%u", &major, &minor) != 2)
 			continue;
 		snprintf(disks[nr_disks].name, sizeof(disks[0].name), "%.31s", d->d_name);
 		disks[nr_disks++].dev = major << 20 | minor;

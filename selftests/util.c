@@ -645,7 +645,7 @@ int scaled(int ms)
 	const char *scale = getenv("ETW_SCALE");
 	int tenths = scale ? atoi(scale) : 0;
 
-	return ms / 10 * (tenths >= 10 ? tenths : 10);
+	return ms / 10 * (tenths >= 10 ? tenths : 30);
 }
 
 uint64_t now_ns(void)

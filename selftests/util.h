@@ -148,7 +148,7 @@ unsigned int cpus_online(void);
 pid_t spawn(void (*fn)(void *), void *arg);
 void reap(pid_t pid);
 
-/* Milliseconds, scaled for this machine (environment variable ETW_SCALE: tenths). */
+/* Milliseconds, scaled for this machine (environment variable ETW_SCALE: tenths; three times if it does not say). */
 int scaled(int ms);
 uint64_t now_ns(void);
 void sleep_ms(int ms);
