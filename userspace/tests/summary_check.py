@@ -28,7 +28,7 @@ def events(directory):
 
 
 def work_out(directory):
-    """Per process: CPU time, switches, wake-ups; I/Os by process and operation; faults. Two passes: first who is who."""
+    """Per process: CPU time, switches, latencies of wake-ups; I/Os by process and operation; faults. Two passes: first who is who."""
     life = collections.Counter()        # how often a tid was forked: (tid, n) is one thread
     pid_of = {}
     every = list(events(directory))
@@ -45,8 +45,9 @@ def work_out(directory):
     def who(tid):
         return pid_of.get((tid, life[tid]), tid)
 
-    cpu_ns, switches, wakes, faults = (collections.Counter() for _ in range(4))
-    running, off, woken = {}, {}, {}
+    cpu_ns, switches, faults = (collections.Counter() for _ in range(3))
+    wakes = collections.defaultdict(list)
+    running, off, left, woken = {}, {}, {}, {}
     waiting, ios = [], collections.defaultdict(list)
     parts, disks = {}, {}
     first = next((t for t, name, *_ in every if name == "sched_switch"), None)
@@ -58,10 +59,11 @@ def work_out(directory):
             cpu_ns[who(prev)] += t - running.get(cpu, first)
             switches[who(prev)] += 1
             running[cpu] = t
-            off[prev] = f["prev_state"] != 0
-            # a wake-up counts if the thread slept before it, or was on its way to sleep
-            if nxt and woken.pop(nxt, None) is not None and off.get(nxt, True):
-                wakes[who(nxt)] += 1
+            off[prev], left[prev] = f["prev_state"] != 0, t
+            # a wake-up counts if the thread slept before it, or was on its way to sleep: then it waits from there on
+            since = woken.pop(nxt, None)
+            if nxt and since is not None and off.get(nxt, True):
+                wakes[who(nxt)].append(t - max(since, left.get(nxt, since)))
             off[nxt] = None
         elif name == "sched_waking":
             woken[f["tid"]] = t
@@ -105,6 +107,10 @@ def work_out(directory):
     return cpu_ns, switches, wakes, ios, faults
 
 
+def quantile(values, per_mille):
+    return sorted(values)[(len(values) * per_mille + 999) // 1000 - 1]
+
+
 def near(a, b):
     return abs(a - b) <= max(a, b) / 100
 
@@ -129,7 +135,13 @@ def compare(etwctl, directory, report):
     del cpu_ns[0], switches[0]
     check("CPU time by process", +cpu_ns, by_pid(runs, lambda p: p["cpu_ns"]))
     check("switches by process", +switches, by_pid(runs, lambda p: p["switches"]))
-    check("wake-ups by process", +wakes, by_pid(runs, lambda p: p["wakeup"]["count"]))
+    check("wake-ups by process", {k: len(v) for k, v in wakes.items()}, by_pid(runs, lambda p: p["wakeup"]["count"]))
+    # a number that was used again has several rows there, and is one process here
+    rows = collections.Counter(p["pid"] for p in runs)
+    alone = {p["pid"]: p["wakeup"] for p in runs if rows[p["pid"]] == 1 and p["wakeup"]["count"]}
+    for what, key, per_mille in ("median", "median_ns", 500), ("99 %", "p99_ns", 990), ("longest", "max_ns", 1000):
+        check("%s of wake-up latency, within 1 %%" % what, {k: quantile(v, per_mille) for k, v in wakes.items() if k in alone},
+              {k: v[key] for k, v in alone.items()}, near)
     theirs = {}
     for row in s["disk"]["processes"]:
         for kind in ("read", "write", "discard"):
@@ -138,8 +150,9 @@ def compare(etwctl, directory, report):
     check("I/Os by process, disk and operation", {k: len(v) for k, v in ios.items()}, {k: v["count"] for k, v in theirs.items()})
     check("bytes", {k: sum(b for _, b in v) for k, v in ios.items()}, {k: v["bytes"] for k, v in theirs.items()})
     check("longest I/O", {k: max(t for t, _ in v) for k, v in ios.items()}, {k: v["latency"]["max_ns"] for k, v in theirs.items()})
-    check("median I/O, within 1 %", {k: sorted(t for t, _ in v)[(len(v) + 1) // 2 - 1] for k, v in ios.items()},
-          {k: v["latency"]["median_ns"] for k, v in theirs.items()}, near)
+    for what, key, per_mille in ("median", "median_ns", 500), ("99 %", "p99_ns", 990):
+        check("%s of I/O, within 1 %%" % what, {k: quantile([t for t, _ in v], per_mille) for k, v in ios.items()},
+              {k: v["latency"][key] for k, v in theirs.items()}, near)
     check("faults by process", +faults, by_pid(s["fault"]["processes"], lambda p: p["faults"]))
 
 
