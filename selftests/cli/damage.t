@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # Damaged traces: dump names file and offset, shows what can be shown, and exits with 5; repair makes them whole. Needs no module.
 
 NAME cut_in_a_packet
@@ -26,6 +27,16 @@ RUN cp -r $DATA/traces/small t; truncate -s 5000 t/kernel/chan_0
 RUN etwctl dump --json t
 EXPECT ^\{"damage":\{"trace":"t","file":"t/kernel/chan_0","offset":4352,"bytes":648,"what":"the file is cut off here.*"\}\}$
 EXPECT ^\{"time":
+RETURN_CODE 5
+
+NAME summary_of_a_cut_packet
+WHERE host
+RUN cp -r $DATA/traces/small t; truncate -s 5000 t/kernel/chan_0
+RUN etwctl summary t; echo "status $?"; etwctl summary --json t
+EXPECT t/kernel/chan_0: offset 4352: the file is cut off here: it ends 648 bytes into a packet of 1216
+EXPECT ^249 events, 
+EXPECT ^status 5$
+EXPECT "damage":\[\{"trace":0,"file":"t/kernel/chan_0","offset":4352,"bytes":648,"what":"the file is cut off here
 RETURN_CODE 5
 
 NAME flipped_magic

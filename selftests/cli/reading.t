@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # dump of recorded traces: filters, times, merging, output. Needs no module. traces/small: two CPUs, 418 events of sched, process and
 # etw while sh ran ls and sleep; traces/second: another session of the same boot, 74 events.
 
@@ -154,8 +155,11 @@ EXPECT WHO RAN
 
 NAME summary_takes_the_filters
 WHERE host
-RUN etwctl summary --from +1.2 --pid 95 --json $DATA/traces/small
-EXPECT ^\{
+RUN etwctl summary --from +1.2 --pid 95 --json $DATA/traces/small; etwctl dump --from +1.2 --pid 95 $DATA/traces/small | wc -l
+RUN etwctl summary --from +1.2 --cpu 1 $DATA/traces/small
+EXPECT ^\{.*"events":\{"count":23,
+EXPECT ^23$
+EXPECT ^188 events, .*; none lost$
 
 NAME repair_of_a_whole_trace_changes_nothing
 WHERE host

@@ -28,7 +28,7 @@ def events(directory):
 
 
 def work_out(directory):
-    """Per process: CPU time, switches, latencies of wake-ups; I/Os by process and operation; faults. Two passes: first who is who."""
+    """Per process: CPU time, switches, latencies of wake-ups; I/Os by process and operation; faults. First who is who."""
     life = collections.Counter()        # how often a tid was forked: (tid, n) is one thread
     pid_of = {}
     every = list(events(directory))
