@@ -35,7 +35,9 @@ struct etw_field {
 	u32 count;			/* of CHARS and fixed arrays */
 };
 
+/* Kernel pointers of a class, and the part of its payload they lie in, which a probe writes as one piece. */
 #define ETW_MAX_SCRUB 2
+#define ETW_SCRUB_SIZE 64
 
 /*
  * One class of events. All but @targets and what registration fills in is constant.

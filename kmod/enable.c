@@ -37,7 +37,7 @@ static void retired_free(struct retired *retired)
 		etw_hook_synchronize();
 	while ((t = retired->targets)) {
 		retired->targets = t->next;
-		kfree(t);
+		kvfree(t);
 	}
 	etw_enabling_free(retired->enabling);
 }
@@ -133,7 +133,7 @@ static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp
 		nr += !!wants(s, class);
 	if (!nr || class->rundown)
 		return &etw_no_targets;
-	targets = kzalloc(struct_size(targets, t, nr + 1), gfp);
+	targets = kvzalloc(struct_size(targets, t, nr + 1), gfp);
 	if (!targets)
 		return ERR_PTR(-ENOMEM);
 	targets->class = class;
@@ -141,7 +141,7 @@ static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp
 	add_targets(targets, class, false);
 	add_targets(targets, class, true);
 	targets->all_filtered = true;
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < targets->nr; i++)
 		targets->all_filtered &= !!targets->t[i].filter;
 	return targets;
 }
@@ -149,7 +149,7 @@ static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp
 static void free_targets(struct etw_targets *targets)
 {
 	if (targets != &etw_no_targets)
-		kfree(targets);
+		kvfree(targets);
 }
 
 static struct etw_targets *targets_of(const struct etw_class *class)
@@ -157,8 +157,11 @@ static struct etw_targets *targets_of(const struct etw_class *class)
 	return rcu_dereference_protected(class->targets, lockdep_is_held(&etw_control));
 }
 
-/* Make the targets of all of @p's classes anew. On failure nothing has changed. */
-static int rebuild(struct etw_provider *p, gfp_t gfp, struct retired *retired)
+/*
+ * Make the targets of all of @p's classes anew. On failure nothing has changed. @staged: NULL, or the session whose staged classes
+ * are published when nothing can fail any more and before a record of them can be written.
+ */
+static int rebuild(struct etw_provider *p, gfp_t gfp, struct etw_session *staged, struct retired *retired)
 {
 	struct etw_targets **fresh = kcalloc(p->nr_classes, sizeof(*fresh), gfp);
 	u32 i, made, attached = 0;
@@ -182,6 +185,8 @@ static int rebuild(struct etw_provider *p, gfp_t gfp, struct retired *retired)
 		if (err)
 			goto detach;
 	}
+	if (staged)
+		etw_session_class_publish(staged);
 	for (i = 0; i < p->nr_classes; i++) {
 		struct etw_class *class = p->classes[i];
 		struct etw_targets *old = targets_of(class);
@@ -258,10 +263,9 @@ static int enable_known(struct etw_session *s, struct etw_enabling *old, struct 
 	if (err)
 		goto drop;
 	put_in_place(s, old, want);
-	err = rebuild(want->provider, GFP_KERNEL, retired);
+	err = rebuild(want->provider, GFP_KERNEL, s, retired);
 	if (err)
 		goto restore;
-	etw_session_class_publish(s);
 	mark_classes(s, want);
 	if (!old || !old->enabled)
 		want->provider->nr_sessions++;
@@ -300,6 +304,8 @@ int etw_session_enable(struct etw_session *s, struct etw_enabling *want)
 	old = find_enabling(s, p, want->name, &want->guid);
 	if (s->stopping) {
 		err = -ESHUTDOWN;
+	} else if (!old && s->next_enable_id > ETW_MAX_ENABLES) {
+		err = -ENOSPC;
 	} else if (p) {
 		strscpy(want->name, p->name, sizeof(want->name));
 		want->guid = p->guid;
@@ -343,7 +349,7 @@ int etw_session_disable(struct etw_session *s, const char *name, const uuid_t *g
 	} else if (e && e->enabled) {
 		e->enabled = false;
 		if (p) {
-			rebuild(p, GFP_KERNEL | __GFP_NOFAIL, &retired);
+			rebuild(p, GFP_KERNEL | __GFP_NOFAIL, NULL, &retired);
 			mark_classes(s, e);
 			p->nr_sessions--;
 		}
@@ -357,7 +363,8 @@ int etw_session_disable(struct etw_session *s, const char *name, const uuid_t *g
 
 void etw_session_disable_all(struct etw_session *s)
 {
-	struct retired retired = {};
+	/* always wait: another session's enable may have taken us out already, and not have waited yet */
+	struct retired retired = { .detached = true };
 	struct etw_enabling *e;
 
 	mutex_lock(&etw_control);
@@ -365,7 +372,7 @@ void etw_session_disable_all(struct etw_session *s)
 	list_for_each_entry(e, &s->enables, node) {
 		if (!e->provider || !e->enabled)
 			continue;
-		rebuild(e->provider, GFP_KERNEL | __GFP_NOFAIL, &retired);
+		rebuild(e->provider, GFP_KERNEL | __GFP_NOFAIL, NULL, &retired);
 		e->provider->nr_sessions--;
 	}
 	mutex_unlock(&s->lock);

@@ -66,7 +66,7 @@ static long session_create(void __user *arg)
 {
 	struct etw_session_create c;
 	struct etw_session *s;
-	int err = etw_uarg_get(&c, sizeof(c), arg);
+	int fd, err = etw_uarg_get(&c, sizeof(c), arg);
 
 	if (err)
 		return err;
@@ -80,7 +80,11 @@ static long session_create(void __user *arg)
 	s = etw_session_create(&c);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
-	return etw_session_file_open(s, !(c.flags & ETW_SESSION_PERSIST));
+	fd = etw_session_file_open(s, !(c.flags & ETW_SESSION_PERSIST));
+	if (fd < 0)
+		etw_session_stop(s, ETW_STOP_CLOSED);	/* also one that persists: nobody was told of it */
+	etw_session_put(s);
+	return fd;
 }
 
 static long session_open(void __user *arg)
@@ -99,11 +103,12 @@ static long session_open(void __user *arg)
 	s = etw_session_find(o.name);
 	if (!s)
 		return -ENOENT;
-	if ((s->flags & ETW_SESSION_ADDRESSES) && etw_permitted_addresses()) {
-		etw_session_put(s);
-		return -EPERM;
-	}
-	return etw_session_file_open(s, false);
+	if (s->flags & ETW_SESSION_ADDRESSES)
+		err = etw_permitted_addresses();
+	if (!err)
+		err = etw_session_file_open(s, false);
+	etw_session_put(s);
+	return err;
 }
 
 static long session_list(void __user *arg)

@@ -102,7 +102,7 @@ static int relay_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct relay_file *f = file->private_data;
 
-	if (vma->vm_flags & VM_WRITE)
+	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
 		return -EPERM;
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff || vma->vm_end - vma->vm_start != f->relay->memory)
 		return -EINVAL;
@@ -133,7 +133,7 @@ static const struct file_operations relay_fops = {
 	.llseek = noop_llseek,
 };
 
-int etw_relay_file_open(struct etw_session *s, const void *who, u32 cpu)
+int etw_relay_file_open(struct etw_session *s, u64 who, u32 cpu)
 {
 	struct etw_relay *r;
 	struct relay_file *f;
@@ -161,7 +161,7 @@ int etw_relay_file_open(struct etw_session *s, const void *who, u32 cpu)
 	f->session = s;
 	f->relay = r;
 	kref_get(&s->ref);
-	WRITE_ONCE(s->relays_added, 0);
+	WRITE_ONCE(r->announce, false);
 	err = etw_file_install("[etw-relay]", &relay_fops, f, O_RDWR);
 	if (err >= 0)
 		return err;

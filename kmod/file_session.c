@@ -17,6 +17,7 @@
 #include "uarg.h"
 
 struct session_file {
+	u64 id;				/* never used again, as an address may be */
 	struct etw_session *session;
 	bool owner;			/* the session stops when this file is released */
 };
@@ -413,7 +414,7 @@ static long relay_open(struct session_file *f, void __user *user)
 	struct etw_relay_open o;
 	int err = etw_uarg_get(&o, sizeof(o), user);
 
-	return err ?: etw_relay_file_open(f->session, f, o.cpu);
+	return err ?: etw_relay_file_open(f->session, f->id, o.cpu);
 }
 
 static long session_ioctl(struct file *file, unsigned int command, unsigned long arg)
@@ -462,7 +463,7 @@ static __poll_t session_poll(struct file *file, poll_table *wait)
 	events = etw_session_stopped(s) ? EPOLLHUP : 0;
 	if (etw_session_ready(s))
 		events |= EPOLLIN | EPOLLRDNORM;
-	if (READ_ONCE(s->relays_added))
+	if (etw_session_has_news(s))
 		events |= EPOLLPRI;
 	return events;
 }
@@ -489,20 +490,20 @@ static const struct file_operations session_fops = {
 
 int etw_session_file_open(struct etw_session *s, bool owner)
 {
+	static atomic64_t last_id;
 	struct session_file *f = kzalloc(sizeof(*f), GFP_KERNEL);
-	int fd = -ENOMEM;
+	int fd;
 
-	if (f) {
-		f->session = s;
-		f->owner = owner;
-		fd = etw_file_install("[etw-session]", &session_fops, f, O_RDWR);
+	if (!f)
+		return -ENOMEM;
+	kref_get(&s->ref);
+	f->id = atomic64_inc_return(&last_id);
+	f->session = s;
+	f->owner = owner;
+	fd = etw_file_install("[etw-session]", &session_fops, f, O_RDWR);
+	if (fd < 0) {
+		etw_session_put(s);
+		kfree(f);
 	}
-	if (fd >= 0)
-		return fd;
-	kfree(f);
-	/* a session made for this file ends with it, a persistent one too: nobody was told of it */
-	if (owner)
-		etw_session_stop(s, ETW_STOP_CLOSED);
-	etw_session_put(s);
 	return fd;
 }

@@ -11,17 +11,14 @@ struct etw_session_file;
 
 extern const struct file_operations etw_control_fops;
 
-/*
- * A file descriptor for @session, whose reference it takes over, also on failure. @owner: the session stops when the
- * file is released.
- */
+/* A file descriptor for @session. @owner: the session stops when the file is released. ENOMEM, EMFILE, ENFILE. */
 int etw_session_file_open(struct etw_session *session, bool owner);
 /* Fills *@query for the caller; user_size is left alone. */
 struct etw_session_query;
 void etw_session_file_query(struct etw_session *session, struct etw_session_query *query);
 
-/* A file descriptor for @cpu's relay, in the reader role of @who. */
-int etw_relay_file_open(struct etw_session *session, const void *who, u32 cpu);
+/* A file descriptor for @cpu's relay, in the reader role of the session file with id @who. */
+int etw_relay_file_open(struct etw_session *session, u64 who, u32 cpu);
 
 /* CAP_PERFMON or CAP_SYS_ADMIN. EPERM. */
 int etw_permitted(void);

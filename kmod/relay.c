@@ -116,6 +116,7 @@ notrace void etw_relay_deliver(struct etw_relay *r, struct etw_slot *slot, u64 p
 	struct etw_buffer *b = &r->buffers[index];
 
 	b->records = records;
+	smp_rmb();	/* the targets that led here before the table: pairs with etw_session_class_publish() */
 	b->classes = READ_ONCE(*r->nr_classes);		/* an upper bound: the table is append-only */
 	local_set(&slot->commit, 0);			/* before the release, never after */
 	smp_store_release(&slot->word, make_word(lap_of(r, position), 0, index));	/* pairs with slot_word() */
@@ -220,11 +221,11 @@ notrace void etw_relay_lose(struct etw_relay *r, unsigned int cause, u64 ts)
 	struct etw_loss *loss = &r->losses[cause];
 
 	BUILD_BUG_ON(sizeof(local64_t) != sizeof(u64));
-	local64_inc((local64_t *)&r->lost);
-	local64_inc((local64_t *)&loss->count);
 	if (!READ_ONCE(loss->first))
 		WRITE_ONCE(loss->first, ts);
 	WRITE_ONCE(loss->last, ts);
+	local64_inc((local64_t *)&r->lost);
+	local64_inc((local64_t *)&loss->count);
 }
 
 /* A flush stops at the next slot's start, so it needs no room and cannot fail. */

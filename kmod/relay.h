@@ -117,6 +117,7 @@ struct etw_relay {
 	u32 spare;
 	bool in_hand;			/* a packet is lent; survives the reader */
 	bool opened;			/* a relay file exists */
+	bool announce;			/* came with its CPU, and was never opened */
 	u64 delivered;			/* records, at PUT */
 	u64 got_end;			/* end of the last packet got */
 	u64 complete;			/* every earlier record was delivered, by FLUSH */

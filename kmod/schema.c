@@ -129,7 +129,8 @@ int etw_schema_scan(struct etw_class *class)
 		bool many = field->array == ETW_ARRAY_FIXED || field->type == ETW_TYPE_CHARS;
 
 		if (field->type == ETW_TYPE_POINTER) {
-			if (!fixed || field->array || class->nr_scrub == ETW_MAX_SCRUB)
+			if (!fixed || field->array || class->nr_scrub == ETW_MAX_SCRUB ||
+			    offset + sizeof(u64) > ETW_SCRUB_SIZE)
 				return -EINVAL;
 			class->scrub[class->nr_scrub++] = offset;
 		}

@@ -220,8 +220,8 @@ static void report_loss(struct etw_session *s, u32 cpu, u32 cause, struct etw_lo
 	first = xchg(&loss->first, 0);
 	if (!loss->pending_first)
 		loss->pending_first = first;
-	r.first = loss->pending_first;
 	r.last = READ_ONCE(loss->last);
+	r.first = loss->pending_first ?: r.last;
 	if (!write_self(s, &records_lost_class, &vec, 1))
 		return;
 	loss->reported = count;

@@ -51,14 +51,17 @@ static int cpu_prepare(unsigned int cpu, struct hlist_node *node)
 	};
 	struct etw_relay *r;
 
-	if (s->relays[cpu])
+	if (s->relays[cpu] || READ_ONCE(s->stopping))
 		return 0;
 	r = etw_relay_create(cpu, &config);
 	if (IS_ERR(r))	/* a tracer must not keep a CPU from coming: its records are then lost and counted */
 		return s->live ? 0 : PTR_ERR(r);
+	if (s->live) {
+		r->complete = etw_session_now(s);	/* it has nothing older to say */
+		r->announce = true;
+	}
 	*per_cpu_ptr(s->cpu_relay, cpu) = r;
 	smp_store_release(&s->relays[cpu], r);	/* pairs with etw_session_relay() */
-	WRITE_ONCE(s->relays_added, 1);
 	wake_up_all(&s->wait);
 	return 0;
 }
@@ -398,7 +401,7 @@ bool etw_rundown_interrupted(struct etw_session *s)
 
 /* ---- reader ---- */
 
-int etw_session_reader_get(struct etw_session *s, const void *who)
+int etw_session_reader_get(struct etw_session *s, u64 who)
 {
 	int err = 0;
 
@@ -419,7 +422,7 @@ void etw_session_reader_put(struct etw_session *s)
 
 	spin_lock(&s->reader_lock);
 	if (!--s->nr_reader_files) {
-		s->reader = NULL;
+		s->reader = 0;
 		pid = s->reader_pid;
 		s->reader_pid = NULL;
 	}
@@ -430,6 +433,19 @@ void etw_session_reader_put(struct etw_session *s)
 bool etw_session_has_reader(struct etw_session *s)
 {
 	return READ_ONCE(s->reader);
+}
+
+bool etw_session_has_news(struct etw_session *s)
+{
+	u32 cpu;
+
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		struct etw_relay *r = etw_session_relay(s, cpu);
+
+		if (r && READ_ONCE(r->announce))
+			return true;
+	}
+	return false;
 }
 
 bool etw_session_ready(struct etw_session *s)
@@ -587,11 +603,11 @@ struct etw_session *etw_session_create(const struct etw_session_create *args)
 		__module_get(THIS_MODULE);
 	}
 	s->state = ETW_SESSION_RUNNING;
+	etw_session_set_flush_ms(s, s->flush_ms);	/* before anybody can find it, and stop it */
+	etw_self_session_start(s);
 	mutex_lock(&etw_control);
 	s->live = true;
 	mutex_unlock(&etw_control);
-	etw_session_set_flush_ms(s, s->flush_ms);
-	etw_self_session_start(s);
 	return s;
 
 release:
@@ -658,18 +674,22 @@ static u64 last_time(struct etw_session *s)
 
 int etw_session_stop(struct etw_session *s, u32 reason)
 {
+	bool stopped;
 	u32 cpu;
 
-	/* 1. nothing can be enabled any more */
+	/* 1. nothing can be enabled any more; etw_control, because other sessions' enables look at it */
+	mutex_lock(&etw_control);
 	mutex_lock(&s->lock);
-	if (s->stopping) {
-		mutex_unlock(&s->lock);
-		return -ESHUTDOWN;
+	stopped = s->stopping;
+	if (!stopped) {
+		WRITE_ONCE(s->stopping, true);
+		s->stop_reason = reason;
+		s->stopper = get_pid(task_tgid(current));
 	}
-	WRITE_ONCE(s->stopping, true);
-	s->stop_reason = reason;
-	s->stopper = get_pid(task_tgid(current));
 	mutex_unlock(&s->lock);
+	mutex_unlock(&etw_control);
+	if (stopped)
+		return -ESHUTDOWN;
 
 	/* 2. no event comes; probes nobody needs are gone */
 	etw_session_disable_all(s);

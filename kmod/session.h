@@ -40,7 +40,7 @@ struct etw_session {
 
 	struct mutex lock;		/* rank 2: what follows, up to the next comment */
 	u32 state;
-	bool stopping;			/* STOP has begun: nothing can be enabled any more */
+	bool stopping;			/* STOP has begun: nothing can be enabled any more; etw_control too */
 	u32 stop_reason;
 	struct pid *stopper;
 	struct list_head enables;
@@ -58,7 +58,6 @@ struct etw_session {
 	struct etw_relay *__percpu *cpu_relay;
 	struct hlist_node hotplug;
 	bool live;			/* creation is over: a CPU that comes may fail to get a relay */
-	int relays_added;		/* since the last RELAY_OPEN */
 
 	/* serialises direct writes (rundown, the provider etw) with the final flush */
 	struct mutex direct;
@@ -67,7 +66,7 @@ struct etw_session {
 
 	/* the reader role: one session file, under reader_lock */
 	spinlock_t reader_lock;
-	const void *reader;
+	u64 reader;			/* id of that file, 0 none */
 	struct pid *reader_pid;
 	u32 nr_reader_files;
 
@@ -137,7 +136,7 @@ static inline bool etw_session_boot_clock(const struct etw_session *session)
 }
 
 /* The reader role, for @who. EBUSY another has it. Counts the relay files that hold it. */
-int etw_session_reader_get(struct etw_session *session, const void *who);
+int etw_session_reader_get(struct etw_session *session, u64 who);
 void etw_session_reader_put(struct etw_session *session);
 bool etw_session_has_reader(struct etw_session *session);
 
@@ -165,6 +164,8 @@ void etw_session_direct_end(struct etw_session *session);
 void etw_counts_add(struct etw_counts *sum, const struct etw_counts __percpu *counts);
 void etw_counts_add_cpu(struct etw_counts *sum, const struct etw_counts __percpu *counts, u32 cpu);
 
+/* Has a relay come that nobody has opened? */
+bool etw_session_has_news(struct etw_session *session);
 /* Is any relay ready? Announces a sleeper first. */
 bool etw_session_ready(struct etw_session *session);
 

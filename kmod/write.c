@@ -23,17 +23,24 @@ static notrace bool passes(const struct etw_filter *f, const struct task_struct 
 	       (subject && (etw_filter_has(f, subject->pid) || etw_filter_has(f, subject->tgid)));
 }
 
-/* The kernel's half of the address space; a user address in such a field is no secret. */
-static notrace void scrub(u8 *payload, const struct etw_class *class)
+/*
+ * Copy the first part of a payload without the kernel addresses in it. They must not even pass through the relay, which the reader sees
+ * while it is written. The kernel's half of the address space only: a user address in such a field is no secret.
+ */
+static notrace void copy_scrubbed(u8 *to, const struct etw_vec *first, const struct etw_class *class)
 {
-	u32 i;
+	u8 clean[ETW_SCRUB_SIZE];
+	u32 i, len = min_t(u32, first->len, sizeof(clean));
 
+	memcpy(clean, first->data, len);
 	for (i = 0; i < class->nr_scrub; i++) {
-		u64 *p = (u64 *)(payload + class->scrub[i]);
+		u64 *p = (u64 *)(clean + class->scrub[i]);
 
 		if ((s64)get_unaligned(p) < 0)
 			put_unaligned(0ULL, p);
 	}
+	memcpy(to, clean, len);
+	memcpy(to + len, first->data + len, first->len - len);
 }
 
 static notrace u8 *put_header(const struct etw_reservation *res, u32 id, pid_t tid, pid_t tgid)
@@ -76,7 +83,7 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 	struct etw_relay *r = this_cpu_read(*t->true_relays);
 	struct etw_reservation res;
 	u32 i, records, len = 0;
-	u8 *to, *payload;
+	u8 *to;
 
 	for (i = 0; i < nr; i++)
 		len += vec[i].len;
@@ -93,12 +100,13 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 		this_cpu_inc(t->counts->lost[res.cause]);
 		return false;
 	}
-	payload = put_header(&res, t->class_id, tid, tgid);
-	to = payload;
-	for (i = 0; i < nr; to += vec[i++].len)
-		memcpy(to, vec[i].data, vec[i].len);
-	if (t->scrub)
-		scrub(payload, class);
+	to = put_header(&res, t->class_id, tid, tgid);
+	for (i = 0; i < nr; to += vec[i++].len) {
+		if (t->scrub && !i)
+			copy_scrubbed(to, &vec[0], class);
+		else
+			memcpy(to, vec[i].data, vec[i].len);
+	}
 	records = etw_relay_commit(r, &res);
 	if (records)
 		etw_relay_deliver(r, res.slot, res.at, records);
@@ -134,14 +142,14 @@ bool etw_write_direct(struct etw_session *session, const struct etw_class *class
 		      const struct etw_vec *vec, unsigned int nr)
 {
 	struct etw_target t;
-	bool written;
+	bool written = false;
 
-	if (!etw_session_direct_target(session, class, &t))
-		return false;
-	preempt_disable_notrace();
-	__this_cpu_inc(etw_nesting);	/* process context, so never too deep */
-	written = write_target(class, &t, etw_clock_read(t.boot_clock), tid, tgid, vec, nr);
-	__this_cpu_dec(etw_nesting);
+	preempt_disable_notrace();	/* before the look at what is enabled: DISABLE waits for us */
+	if (etw_session_direct_target(session, class, &t)) {
+		__this_cpu_inc(etw_nesting);	/* process context, so never too deep */
+		written = write_target(class, &t, etw_clock_read(t.boot_clock), tid, tgid, vec, nr);
+		__this_cpu_dec(etw_nesting);
+	}
 	preempt_enable_notrace();
 	return written;
 }

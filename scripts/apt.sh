@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # Packages of the mirror that are unpacked and not installed: apt with its own lists, and a cache by checksum. Sourced
 # after lib.sh. No host is named here: everything derives from the machine's own apt configuration.

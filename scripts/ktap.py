@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
 """Counts test results: the one place that reads TAP and KTAP and decides what passed, failed and was skipped.
 
     ktap.py count LOG --token T --tally FILE [--prefix 6.1] [--kernel 6.1] [--skips FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # What every script of the lab shares: where things are, messages, the cache, locks, the host's speed.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
 """Rules of this tree that no other tool knows; prints TAP. Run at the top of a checkout: lint.py [FILE...]"""
 import os
 import re

@@ -544,6 +544,27 @@ TEST_F(abi, no_free_fd)
 	}
 }
 
+/* A session that persists would be there for ever, and nobody would have been told. */
+TEST_F(abi, no_free_fd_persist)
+{
+	const char *name = unique("nofile");
+	struct etw_session_create create = session_small(name);
+	struct rlimit limit, none;
+	int fd = dup(self->files[0]);
+
+	ASSERT_GE(fd, 0);
+	close(fd);
+	create.flags |= ETW_SESSION_PERSIST;
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+	none = limit;
+	none.rlim_cur = fd;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+	fd = call(self->files[0], ETW_IOC_SESSION_CREATE, &create);
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_EQ(-EMFILE, fd);
+	EXPECT_EQ(-ENOENT, session_open(self->files[0], name));
+}
+
 /* read, write and their like are not for these files. */
 TEST_F(abi, no_read_write)
 {

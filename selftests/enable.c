@@ -472,6 +472,63 @@ TEST_F(enable, synchronous)
 }
 
 /* What one session enables and disables is not noticed by another. */
+/* What is remembered costs memory, so it has a bound; a provider that is known already still can be enabled anew. */
+TEST_F(enable, at_most_so_many)
+{
+	char name[ETW_NAME_SIZE];
+	struct etw_enable e;
+	unsigned int i;
+
+	ASSERT_EQ(1, enable_renames(self->fd, getpid()));
+	for (i = 1; i < ETW_MAX_ENABLES; i++) {
+		snprintf(name, sizeof(name), "Nobody-%u", i);
+		e = enable_make(name);
+		ASSERT_EQ(0, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+	}
+	e = enable_make("One-Too-Many");
+	EXPECT_EQ(-ENOSPC, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+	e = enable_make("sched");
+	EXPECT_EQ(-ENOSPC, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+	EXPECT_EQ(ETW_MAX_ENABLES, session_query(self->fd).nr_enabled);
+	EXPECT_EQ(1, enable_renames(self->fd, getpid()));
+	EXPECT_EQ(0, disable(self->fd, "Nobody-1"));
+}
+
+static void make_and_stop_for_ever(void *arg)
+{
+	int dev = device_open();
+
+	(void)arg;
+	for (;;) {
+		struct etw_session_create create = session_small(unique("brief"));
+		int fd = session_make(dev, &create);
+
+		enable_all(fd, "sched");
+		call(fd, ETW_IOC_SESSION_STOP, NULL);
+		close(fd);
+	}
+}
+
+/* Sessions stop while others enable the same provider: each change looks at all of them. The kernel must live, nothing may be left. */
+TEST_F(enable, amid_stops)
+{
+	pid_t stoppers[2];
+	uint64_t end;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		stoppers[i] = spawn(make_and_stop_for_ever, NULL);
+	for (end = now_ns() + 3000000000ULL; now_ns() < end;) {
+		ASSERT_EQ(1, enable_all(self->fd, "sched"));
+		ASSERT_EQ(0, disable(self->fd, "sched"));
+	}
+	for (i = 0; i < 2; i++)
+		reap(stoppers[i]);
+	ASSERT_EQ(1, enable_renames(self->fd, getpid()));
+	work_rename("alive", 0, 1);
+	EXPECT_GT(session_query(self->fd).written, 0);
+}
+
 TEST_F(enable, others_are_not_disturbed)
 {
 	struct etw_session_create create = session_small(unique("other"));

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Runs a command on a terminal of its own and copies what it writes there to stdout; for tests of what differs on a terminal. It
  * ends with the command's status.

@@ -626,8 +626,12 @@ pid_t spawn(void (*fn)(void *), void *arg)
 {
 	pid_t parent = getpid(), pid = fork();
 
-	if (pid)
+	/* A group of its own, so that reap() gets its children too; set on both sides, whichever runs first. */
+	if (pid) {
+		setpgid(pid, pid);
 		return pid;
+	}
+	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() == parent)
 		fn(arg);
@@ -636,7 +640,7 @@ pid_t spawn(void (*fn)(void *), void *arg)
 
 void reap(pid_t pid)
 {
-	kill(pid, SIGKILL);
+	kill(-pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
 

@@ -128,8 +128,15 @@ static void kernel_pointers_out_of_reach_are_refused(struct kunit *test)
 		{ .name = "c", .type = ETW_TYPE_POINTER },
 	};
 	static const struct etw_field array[] = { { .name = "a", .type = ETW_TYPE_POINTER, .array = ETW_ARRAY_FIXED, .count = 2 } };
+	static const struct etw_field far[] = {
+		{ .name = "a", .type = ETW_TYPE_CHARS, .count = ETW_SCRUB_SIZE - 7 },
+		{ .name = "p", .type = ETW_TYPE_POINTER },
+	};
 	struct etw_class class = bare;
 
+	class.fields = far;
+	class.nr_fields = ARRAY_SIZE(far);
+	KUNIT_EXPECT_EQ(test, etw_schema_scan(&class), -EINVAL);
 	class.fields = behind;
 	class.nr_fields = ARRAY_SIZE(behind);
 	KUNIT_EXPECT_EQ(test, etw_schema_scan(&class), -EINVAL);

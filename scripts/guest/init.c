@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The guest's first process: prepares the guest, loads modules, runs one command, hands back what it wrote and its
  * status, and reboots (QEMU is told to exit then).

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
 """Feeds ktap.py with logs that are good, truncated and lying, and compares its counts; prints TAP."""
 import os
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # Life of sessions: record, start, stop, status, list, and what goes wrong with them.
 
 NAME record_command
@@ -112,7 +113,7 @@ RUN etwctl record -q --name rec --profile cpu -o trace -- etwctl status rec
 EXPECT Linux-Kernel-Sched
 EXPECT_NOT Linux-Kernel-Fault
 
-NAME record_spec_of_the_design
+NAME record_specs_with_names_and_pids
 RUN etwctl record -q --name rec -p sched:info:switch+wakeup -p block --pid $$ -o trace -- etwctl status rec
 EXPECT Linux-Kernel-Sched +4 .* 1 pids only 2 events
 EXPECT Linux-Kernel-Block +every .* 1 pids
@@ -334,6 +335,15 @@ EXPECT "state":"running",.*"mode":"overwrite","persist":true
 EXPECT what was not read is gone with it
 EXPECT ^read$
 
+# What a snapshot has read is gone from memory, so each rundown in a later one was asked for by it.
+NAME snapshots_repeat_the_rundown
+RUN etwctl start box -q --flight-recorder -p process || exit 99
+RUN etwctl snapshot box -q -o one; etwctl snapshot box -q -o two; etwctl snapshot box -q --no-capture-state -o none; etwctl stop box
+RUN for d in one two none; do echo "$d $(etwctl dump --event lttng_statedump_process_state $d | grep -c process_state)"; done
+EXPECT ^one [1-9][0-9]*$
+EXPECT ^two [1-9][0-9]*$
+EXPECT ^none 0$
+
 NAME flight_recorder_wraps
 RUN etwctl start box -q --flight-recorder --subbuf-size 4K --subbufs 2
 RUN i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done
@@ -412,6 +422,12 @@ RUN mount --bind /dev/null /dev/etw || exit 99
 RUN etwctl status; rc=$?; etwctl version; umount /dev/etw; exit $rc
 EXPECT /dev/etw does not answer as the etw module does
 EXPECT ^etwctl [0-9.]+, ABI 1
+RETURN_CODE 3
+
+# The same program, but for the number in its header.
+NAME module_of_another_abi
+RUN /selftests/etwctl-other-abi status
+EXPECT the loaded module has ABI 1 and record format 1, this program needs 99 and 1: use a module and a program of one build
 RETURN_CODE 3
 
 NAME device_missing

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # watch: of a session of its own, of one in memory, of one with a writer.
 
 NAME watch_own_session
@@ -100,6 +101,37 @@ NAME watch_filters_by_comm
 RUN etwctl watch -p sched -p process --comm 'swapper*' -n 20 | grep -vc ' swapper/'
 EXPECT ^0$
 RETURN_CODE 1
+
+NAME watch_filters_by_pid
+RUN sh -c 'while :; do /bin/true; done' & pid=$!
+RUN etwctl watch -p sched -p process --json --pid $pid -n 50 >out; rc=$?; kill $pid
+RUN wc -l <out; grep -Evc "[a-z]id\":$pid[,}]" out; exit $rc
+EXPECT ^50$
+EXPECT ^0$
+
+NAME watch_filters_by_cpu
+RUN for c in 0 1; do taskset $((1 << c)) sh -c 'while :; do /bin/true; done' & echo $!; done >busy
+RUN etwctl watch -p sched --cpu 1 -n 50 >out; rc=$?; kill $(cat busy)
+RUN wc -l <out; grep -vc ' cpu 1 ' out; exit $rc
+EXPECT ^50$
+EXPECT ^0$
+
+NAME watch_ends_at_a_time
+RUN etwctl watch -p sched --time start --to +1 >out; echo "status $?"
+RUN sed 's/^\[\([0-9.]*\)\].*/\1/' out | awk '$1 < 1 { within++ } $1 >= 1 { late++ } END { print (within ? "some" : "none"), late + 0 " late" }'
+EXPECT ^status 0$
+EXPECT ^some 0 late$
+
+NAME watch_of_a_damaged_directory
+RUN etwctl start mine -q -p sched -o trace; etwctl flush mine >/dev/null; ls / >/dev/null; etwctl flush mine >/dev/null
+RUN until [ $(stat -c %s trace/kernel/chan_0) -gt 4096 ]; do sleep 0.1; done
+RUN at=$(($(od -An -tu8 -j 48 -N 8 trace/kernel/chan_0) / 8)); printf '\0' | dd of=trace/kernel/chan_0 bs=1 seek=$at conv=notrunc 2>/dev/null
+RUN etwctl watch mine --from +0 >out 2>err & pid=$!
+RUN i=0; until [ -s err ] || [ $i -ge 50 ]; do sleep 0.1; i=$((i + 1)); done
+RUN etwctl stop mine >/dev/null; wait $pid; echo "status $?"; sed "s/offset $at:/offset of the second packet:/" err; grep -c Sched/ out
+EXPECT trace/kernel/chan_0: offset of the second packet: no packet begins here
+EXPECT ^status 5$
+EXPECT ^[1-9][0-9]*$
 
 NAME watch_broken_pipe_ends
 RUN etwctl watch -p sched | head -n 2 | grep -c Sched; etwctl list sessions --names

@@ -71,6 +71,7 @@
 #define ETW_MAX_PIDS		4096U		/* in one filter */
 #define ETW_MAX_EVENT_NAMES	256U		/* in one filter */
 #define ETW_MAX_CLASSES		65535U		/* in one session */
+#define ETW_MAX_ENABLES		1024U		/* providers one session has ever enabled, unknown ones too */
 #define ETW_MAX_FIELDS		128U		/* in one class */
 
 /**
@@ -256,7 +257,7 @@ struct etw_cpu_query {
  * not hold it back. Returns 1 if such a provider exists, 0 if not: the enable is remembered and takes effect when it
  * registers. EINVAL a field is out of range, a name is malformed, both or neither of name and GUID, a list without
  * its number or its mode, a negative pid; ESRCH a pid does not exist here; E2BIG a list is too long; ESHUTDOWN the
- * session has stopped; ENOSPC the class table is full; ENOMEM.
+ * session has stopped; ENOSPC the class table is full, or ETW_MAX_ENABLES; ENOMEM.
  */
 struct etw_enable {
 	__u32 size;
@@ -540,9 +541,9 @@ struct etw_event_list {
  *
  * The session file that opens a relay takes the session's reader role, and keeps it until the last of its relay files
  * is closed. mmap of a relay file: offset 0, length (nr_subbufs + 1) * subbuf_size, PROT_READ, MAP_SHARED; sub-buffer
- * i is at i * subbuf_size. EPERM writable; EINVAL another length or offset, or private. poll: POLLIN a packet can be
+ * i is at i * subbuf_size. EPERM writable or executable; EINVAL another length or offset, or private. poll: POLLIN a packet can be
  * got; POLLHUP the session has stopped and everything is read. On a session file: POLLIN some relay has a packet,
- * POLLPRI a relay was added since the last RELAY_OPEN, POLLHUP stopped.
+ * POLLPRI a relay came with its CPU and was not opened yet, POLLHUP stopped.
  */
 struct etw_relay_open {
 	__u32 size;
