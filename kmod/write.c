@@ -24,8 +24,8 @@ static notrace bool passes(const struct etw_filter *f, const struct task_struct 
 }
 
 /*
- * Copy the first part of a payload without the kernel addresses in it. They must not even pass through the relay, which the reader sees
- * while it is written. The kernel's half of the address space only: a user address in such a field is no secret.
+ * Copy the first part of a payload without the kernel addresses in it. They must not even pass through the relay, which
+ * the reader sees while it is written. The kernel's half of the address space only: a user address is no secret.
  */
 static notrace void copy_scrubbed(u8 *to, const struct etw_vec *first, const struct etw_class *class)
 {
