@@ -8,7 +8,8 @@
  *	demo-work NAME touch MIB			write one byte to each page of fresh memory
  *	demo-work NAME spawn N				start N processes one after the other, each of which executes a program
  *
- * NAME becomes the thread's name. What was done is printed as "key=value" words on one line.
+ * NAME becomes the thread's name. What was done is printed as "key=value" words on one line; times are seconds of
+ * CLOCK_MONOTONIC.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -85,7 +86,7 @@ static void pingpong(const char *name, unsigned long rounds, unsigned long us)
 static void read_device(const char *path, unsigned long ms, unsigned long sectors)
 {
 	size_t size = sectors * 512;
-	uint64_t end = now() + ms * 1000000, longest = 0;
+	uint64_t start = now(), end = start + ms * 1000000, longest = 0;
 	unsigned long n = 0;
 	off_t len, at = 0;
 	void *buf;
@@ -109,7 +110,7 @@ static void read_device(const char *path, unsigned long ms, unsigned long sector
 		at -= at % size;
 		usleep(2000);
 	}
-	printf("pid=%d reads=%lu longest_ms=%.3f\n", getpid(), n, longest / 1e6);
+	printf("pid=%d reads=%lu longest_ms=%.3f from=%.6f to=%.6f\n", getpid(), n, longest / 1e6, start / 1e9, now() / 1e9);
 }
 
 /* Its address range is the code that faults. */
