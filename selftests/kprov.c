@@ -748,8 +748,9 @@ static void process_work(void)
 static const char *test_disk;
 
 /*
- * Six writes at once to a disk that takes two requests at a time. While it is busy with the first two, the third may have
- * left the scheduler to be the next, two more wait in it, and the last closes the gap between them: they become one.
+ * Six writes at once to a disk that takes two requests at a time. While it is busy with the first two, the third may
+ * have left the scheduler to be the next, two more wait in it, and the last closes the gap between them: all three
+ * become one request.
  */
 static void merging_writes(int fd, void *buf)
 {
