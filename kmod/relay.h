@@ -14,6 +14,12 @@
  * A record fits only if at least one byte of padding stays after it, so every packet is closed in one way: by an
  * exchange that moves the position past the rest. Whoever makes the commit bytes equal the sub-buffer size delivers.
  *
+ * Where it departs from the model, and why:
+ *   - @extend_at is the model's last record's stamp plus 2^32: one comparison instead of a subtraction and a shift.
+ *   - @current_slot, and the slot's @position and @base, are hints, stored by whoever opened the slot: a record that fits
+ *     into the open packet needs no look at the slot word. etw_relay_try_reserve() has the argument.
+ *   - A per-cause count and the times of losses, for the loss event, are raised with @lost.
+ *
  * Ordering. All writers of a relay run on one CPU, so for @reserve, @last_seen, @extend_at, @lost and the commit
  * words program order and compiler barriers suffice. Across CPUs:
  *   deliver():    smp_store_release(word)	pairs with smp_load_acquire(word) in get(): records, header and descriptor
