@@ -73,8 +73,9 @@ def machine_names(files):
     """No file names a place on the machine it was written on, nor the host of a package mirror."""
     top = os.getcwd()
     home = os.path.expanduser('~')
-    words = [top, os.path.dirname(top)] + [w for w in [home] if w != '/root']
-    words = [w for w in words if w.count('/') >= 2 or len(w) > 4]
+    # directories that every machine has say nothing of this one
+    common = {'/', '/home', '/mnt', '/opt', '/root', '/srv', '/tmp', '/usr', '/var'}
+    words = [w for w in (top, os.path.dirname(top), home) if w not in common]
     words += ['/home/' + 'user/', 'file:' + '//']
     try:
         out = subprocess.run(['apt-get', 'indextargets', '--format', '$(SITE)'], capture_output=True, text=True,
