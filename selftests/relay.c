@@ -689,14 +689,6 @@ TEST_F(relay, R7_timer_closes_no_more_than_needed)
 	ASSERT_DRAINED(&self->reader);
 }
 
-static int cpu_online(unsigned int cpu, bool online)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
-	return file_write(path, online ? "1" : "0");
-}
-
 /* A CPU goes with an open packet and comes back: nothing is lost, and FLUSH reaches what it left. */
 TEST_F(relay, R8_cpu_goes_and_comes)
 {

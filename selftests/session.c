@@ -331,6 +331,84 @@ TEST_F(session, quota)
 	close(fd);
 }
 
+/* An event larger than a packet is lost under that cause, and with no other event. */
+TEST_F(session, lost_too_large)
+{
+	const __u32 room = 4096 - 128;
+	struct etw_session_create create = session_small(unique("large"));
+	static char path[4096];
+	struct etw_session_query q;
+	int fd, status;
+	size_t i;
+	pid_t pid;
+
+	create.subbuf_size = 4096;
+	fd = session_make(self->dev, &create);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(1, enable_events(fd, "process", "sched_process_exec"));
+	for (i = 0; i < sizeof(path) - 32; i += 2)
+		memcpy(path + i, "./", 2);
+	strcpy(path + i, "proc/self/exe");
+	ASSERT_GT(strlen(path) + 1 + 8, room);
+	pid = fork();
+	if (!pid) {
+		char *argv[] = { path, "--version", NULL };
+
+		if (chdir("/"))
+			_exit(1);
+		close(1);
+		close(2);
+		execv(path, argv);
+		_exit(2);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 2);
+	q = session_query(fd);
+	EXPECT_EQ(1, q.lost[ETW_LOST_TOO_LARGE]);
+	EXPECT_EQ(0, q.written);
+	EXPECT_EQ(0, q.lost[ETW_LOST_NO_ROOM]);
+	EXPECT_EQ(1, session_provider(fd, "process").lost[ETW_LOST_TOO_LARGE]);
+	close(fd);
+}
+
+/* A CPU that comes when there is no memory for its relay comes all the same; what happens there is lost under that cause. */
+TEST_F(session, lost_on_a_cpu_without_relay)
+{
+	unsigned int last = cpus_online() - 1;
+	struct etw_session_create create = session_small(unique("cpu"));
+	struct etw_session_query q;
+	struct etw_version v;
+	int fd;
+
+	if (!last)
+		SKIP(return, "one CPU only");
+	poison(v);
+	ASSERT_EQ(0, call(self->dev, ETW_IOC_VERSION, &v));
+	ASSERT_EQ(0, pin(0));
+	ASSERT_EQ(0, cpu_online(last, false));
+	/* So large that there is room for those that are online, and not for one more. */
+	create.subbuf_size = ETW_SUBBUF_SIZE_MIN;
+	create.nr_subbufs = 2;
+	while ((__u64)create.subbuf_size * 3 * last * 2 <= v.memory_limit && create.subbuf_size < ETW_SUBBUF_SIZE_MAX)
+		create.subbuf_size *= 2;
+	while ((__u64)create.subbuf_size * (create.nr_subbufs * 2 + 1) * last <= v.memory_limit - v.memory_used)
+		create.nr_subbufs *= 2;
+	ASSERT_GT((__u64)create.subbuf_size * (create.nr_subbufs + 1) * (last + 1), v.memory_limit - v.memory_used);
+	fd = session_make(self->dev, &create);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(1, enable_renames(fd, getpid()));
+	EXPECT_EQ(0, cpu_online(last, true));
+	EXPECT_EQ(last, session_query(fd).nr_relays);
+	ASSERT_EQ(0, pin(last));
+	work_rename("nowhere", 0, 10);
+	ASSERT_EQ(0, pin(0));
+	work_rename("there", 0, 3);
+	q = session_query(fd);
+	EXPECT_EQ(10, q.lost[ETW_LOST_CPU]);
+	EXPECT_EQ(3, q.written);
+	close(fd);
+}
+
 /* QUERY of one session sees its own uuid; no two are the same. */
 TEST_F(session, uuid)
 {

@@ -622,6 +622,14 @@ unsigned int cpus_online(void)
 	return sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+int cpu_online(unsigned int cpu, bool online)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpu);
+	return file_write(path, online ? "1" : "0");
+}
+
 pid_t spawn(void (*fn)(void *), void *arg)
 {
 	pid_t parent = getpid(), pid = fork();

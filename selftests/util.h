@@ -143,6 +143,8 @@ int work_read(const char *disk, unsigned int nr);
 
 /* The calling thread runs on @cpu only. 0 or -errno. */
 int pin(int cpu);
+/* Brings a CPU, or takes it away. 0, or -errno. */
+int cpu_online(unsigned int cpu, bool online);
 unsigned int cpus_online(void);
 /* A process that runs @fn(@arg) until it is killed, and dies with its parent. @group: its number of CPUs to spread over. */
 pid_t spawn(void (*fn)(void *), void *arg);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # What needs no module and no trace: help, usage errors, tables.
 
 NAME help_lists_every_verb
