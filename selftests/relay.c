@@ -2,6 +2,21 @@
 /*
  * The properties R1 to R8 of the relay, in both modes, seen from user space; each test carries the number of what it
  * proves. It must not know how the relay works inside.
+ *
+ * Each was seen to fail with a module that makes the mistake named:
+ *   R1_any_context				reserves by a plain store, on the long or the short way; the closer delivers
+ *   R2_idle_makes_a_long_stamp			an extended header only after four times 2^32
+ *   R2_monotone_under_load			stamps that go back by 0.1 ms now and then
+ *   R3_packet_in_hand_does_not_change		GET without the exchange; consumed published at GET
+ *   R3_reader_sees_whole_packets		sequence numbers by twos
+ *   R3_gaps_are_what_was_overwritten		one record too many counted as overwritten
+ *   R4_sums, R4_sums_with_reader		a loss not counted; taken packets counted as overwritten
+ *   R5_flush_from_another_cpu			the local operations done from another CPU
+ *   R6_mmap_rights, R6_mmap_fork_and_write	write permitted; VM_MAYWRITE left; VM_DONTCOPY left out
+ *   R7_one_wake_per_packet			no wake-up at delivery
+ *   R7_timer_brings_a_single_event		the timer acts in overwrite mode
+ *   R7_timer_closes_no_more_than_needed	... without a reader; though a packet is ready
+ *   R8_cpu_goes_and_comes, R8_late_cpu		nobody flushes for a dead CPU; a CPU's relay is not announced
  */
 #include <fcntl.h>
 #include <poll.h>
