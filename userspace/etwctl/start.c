@@ -35,8 +35,11 @@ static int writer_main(struct run *r, int ready)
 		status = run_announce(r);
 	if (!status)
 		status = run_begin(r);
-	if (status)
+	if (status) {
 		run_undo(r, status);
+		/* Before the caller hears of it the session must be gone. */
+		run_free(r);
+	}
 	byte = status;
 	fflush(stdout);
 	if (status)
