@@ -36,9 +36,10 @@ check() {
 	fi
 }
 
-# equal A B, at_least A B (whole numbers)
+# equal A B, at_least A B, at_most A B (whole numbers)
 equal() { [ "$1" = "$2" ]; }
 at_least() { [ "$1" -ge "$2" ]; }
+at_most() { [ "$1" -le "$2" ]; }
 
 # start TOOL ARGUMENT...: run a tool of ours in the background until stop; its output goes to TOOL.txt. Returns when it records.
 start() {
