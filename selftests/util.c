@@ -648,7 +648,9 @@ pid_t spawn(void (*fn)(void *), void *arg)
 
 void reap(pid_t pid)
 {
-	kill(-pid, SIGKILL);
+	/* not all that is reaped was made by spawn() */
+	if (kill(-pid, SIGKILL))
+		kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
 
