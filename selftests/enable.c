@@ -400,6 +400,7 @@ TEST_F(enable, pids_of_subjects)
 		ASSERT_EQ(1, write(fds[1], &c, 1));
 		ASSERT_EQ(1, read(fds[2], &c, 1));
 	}
+	sleep_ms(20);		/* we go to sleep and are woken: switches that are not about the one */
 	ASSERT_EQ(0, disable(self->fd, "sched"));
 	FLUSH_AND_DRAIN();
 	for (i = 0; i < self->log.nr; i++) {
