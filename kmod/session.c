@@ -107,11 +107,8 @@ static void flush_cpu(struct etw_session *s, u32 cpu, struct flush_request *f)
 	f->position = READ_ONCE(f->relay->reserve) & ~f->relay->mask;
 }
 
-/*
- * Close every open packet. A relay with nothing to close says nothing if its answer interrupted a writer, which can
- * still reserve with an older stamp: such a CPU is asked again after a grace period, which outlasts that writer.
- */
-static void flush_all(struct etw_session *s)
+/* Ask every CPU once. True if an answer says nothing of older records. */
+static bool flush_round(struct etw_session *s)
 {
 	struct flush_request f;
 	bool again = false;
@@ -126,17 +123,19 @@ static void flush_all(struct etw_session *s)
 		again |= !f.closed && f.nested;
 	}
 	cpus_read_unlock();
-	if (!again)
+	return again;
+}
+
+/*
+ * Close every open packet. A relay with nothing to close says nothing if its answer interrupted a writer, which can
+ * still reserve with an older stamp: the CPUs are asked again after a grace period, which outlasts that writer.
+ */
+static void flush_all(struct etw_session *s)
+{
+	if (!flush_round(s))
 		return;
 	synchronize_rcu();
-	cpus_read_lock();
-	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
-		if (!s->relays[cpu])
-			continue;
-		flush_cpu(s, cpu, &f);
-		s->flush_positions[cpu] = f.position;
-	}
-	cpus_read_unlock();
+	flush_round(s);
 }
 
 static bool all_delivered(struct etw_session *s, u32 *late)
