@@ -28,7 +28,7 @@
 #define MARKER_TRIES 200	/* of 1 ms each, to be switched away from */
 
 /* In order of enum count_event; the names that a CTF trace has for them. */
-static const char * const names[COUNT_NR] = {
+static const char *const names[COUNT_NR] = {
 	"sched_switch", "sched_wakeup", "sched_process_fork", "sched_process_exec",
 	"block_rq_issue", "block_rq_complete", "x86_exceptions_page_fault_user",
 };
@@ -157,7 +157,8 @@ static void usage(FILE *out)
 	      "  -h, --help         this text\n"
 	      "\n"
 	      "Exit status: that of COMMAND; 1 the programs cannot be loaded; 2 usage; 5 the kernel left out calls of a\n"
-	      "program.\n", out);
+	      "program.\n",
+	      out);
 }
 
 int main(int argc, char **argv)
@@ -227,8 +228,9 @@ int main(int argc, char **argv)
 	if (fflush(out) || ferror(out))
 		die("cannot write %s", output ? output : "the counts");
 	if (missed) {
-		fprintf(stderr, "etw-count: the kernel left out %llu calls of a program that was interrupted by itself; "
-			"run it again\n", missed);
+		fprintf(stderr,
+			"etw-count: the kernel left out %llu calls of a program that was interrupted by itself; run it again\n",
+			missed);
 		return EXIT_MISSED;
 	}
 	return status;

@@ -131,7 +131,8 @@ int main(int argc, char **argv)
 	static const struct etw_enable_options providers[] = {
 		{ .size = sizeof(providers[0]), .provider = "fault" },
 		/* names only; the rundown gives those of threads that run already */
-		{ .size = sizeof(providers[0]), .provider = "process", .event_mode = ETW_EVENTS_IN, .events = names, .nr_events = 2 },
+		{ .size = sizeof(providers[0]), .provider = "process", .event_mode = ETW_EVENTS_IN, .events = names,
+		  .nr_events = 2 },
 	};
 	const struct etw_event *ev;
 	struct process *p, *tmp;

@@ -284,7 +284,8 @@ int filter_open(struct filter *f, char *const *dirs, bool quiet_loss, struct fil
 		err = etw_consumer_add_trace(*consumer, *dirs, 0);
 		if (err < 0) {
 			int status = fail(err == -EACCES || err == -EPERM ? STATUS_DENIED :
-					  err == -EBADMSG ? STATUS_LOSS : STATUS_FAILED, "%s", etw_last_error());
+					  err == -EBADMSG ? STATUS_LOSS : STATUS_FAILED,
+					  "%s", etw_last_error());
 
 			etw_consumer_free(*consumer);
 			*consumer = NULL;

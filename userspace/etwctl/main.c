@@ -151,7 +151,8 @@ static void help_all(FILE *f)
 	      "  etwctl summary trace                   who ran, waited, read and wrote, faulted\n"
 	      "  etwctl dump --pid 4711 trace           the events of one process, in time order\n"
 	      "  etwctl watch -p sched:info:switch      live\n"
-	      "\n'etwctl help VERB' and etwctl(1) say more.\n", f);
+	      "\n'etwctl help VERB' and etwctl(1) say more.\n",
+	      f);
 }
 
 int cmd_help(int argc, char **argv)

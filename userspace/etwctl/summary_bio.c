@@ -249,7 +249,7 @@ void sum_bio_insert(struct sum_disk *d, struct sum_bio *bio)
  * next one begins, at most @end.
  */
 struct sum_bio *sum_bio_covering(struct sum_disk *d, uint64_t sector, uint64_t end, enum sum_op op, unsigned int *at,
-				    uint64_t *gap)
+				 uint64_t *gap)
 {
 	struct sum_bio *best = NULL;
 

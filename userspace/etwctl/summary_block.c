@@ -78,7 +78,8 @@ static void find_partition(struct summary *s, struct sum_disk *d, const struct s
 		uint64_t gap;
 
 		if (sum_disk_may_be_part(other, d) && other->nr_bios &&
-		    sum_bio_covering(other, e->blk.sector, e->blk.sector + e->blk.nr, sum_block_op(e->blk.rwbs, e->blk.nr), &at, &gap))
+		    sum_bio_covering(other, e->blk.sector, e->blk.sector + e->blk.nr,
+				     sum_block_op(e->blk.rwbs, e->blk.nr), &at, &gap))
 			sum_disk_set_whole(other, d);
 	}
 }

@@ -10,10 +10,10 @@
 #define PF_EXEC		0x10
 
 /*
- * The usual x86-64 layout with 47-bit addresses, from the top: the stack, at most 16 GiB below the end by randomisation and as
- * large as its limit (8 MiB by default, at most 128 MiB assumed here); the mmap area, growing down from a terabyte of randomisation below
- * it; position-independent programs from two thirds of the address space on, again within a terabyte, the heap after them; other
- * programs from 4 MiB on, with their heap, in the first 4 GiB.
+ * The usual x86-64 layout with 47-bit addresses, from the top: the stack, at most 16 GiB below the end by randomisation
+ * and as large as its limit (8 MiB by default, at most 128 MiB assumed here); the mmap area, growing down from a terabyte
+ * of randomisation below it; position-independent programs from two thirds of the address space on, again within a
+ * terabyte, the heap after them; other programs from 4 MiB on, with their heap, in the first 4 GiB.
  */
 #define USER_END	0x7ffffffff000ULL
 #define STACK_FROM	(USER_END - (16ULL << 30) - (128ULL << 20))

@@ -677,8 +677,8 @@ static int wait_more(struct etw_consumer *c, bool forever, __u64 deadline)
 		max_ms = deadline - now;
 	ret = poll(fds, nr, max_ms);
 	if (ret < 0)
-		return errno == EINTR ? etw_error(-EINTR, "interrupted")
-				      : etw_error_errno(-errno, "waiting for events");
+		return errno == EINTR ? etw_error(-EINTR, "interrupted") :
+					etw_error_errno(-errno, "waiting for events");
 	if (ret > 0 && c->options.stop_fd > 0 && fds[0].revents)
 		return etw_error(-EINTR, "stopped");
 	return 1;

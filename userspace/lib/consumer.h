@@ -104,7 +104,7 @@ void etw_cursor_set(struct cursor *cursor, const struct packet *packet, const __
 
 /* Report damage. @file is copied. @cpu ~0: no stream. */
 __attribute__((format(printf, 6, 7))) int etw_consumer_damaged(struct input *input, __u32 cpu, const char *file,
-								__u64 offset, __u64 bytes, const char *fmt, ...);
+							       __u64 offset, __u64 bytes, const char *fmt, ...);
 
 bool etw_consumer_before(const struct etw_consumer *consumer, const struct input *input, __u64 end);
 

@@ -216,8 +216,8 @@ int etw_control_find_provider(struct etw_control *control, const char *text, str
 	memset(info, 0, sizeof(*info));
 	while ((ret = etw_control_next_provider(control, info, keywords)) > 0) {
 		if (name[0] ? !strcasecmp((char *)name, (char *)info->name) ||
-				      !strcasecmp((char *)name, (char *)info->alias)
-			    : !memcmp(guid, info->guid, 16))
+				      !strcasecmp((char *)name, (char *)info->alias) :
+			      !memcmp(guid, info->guid, 16))
 			return 0;
 	}
 	return ret ? ret : etw_error(-ENOENT, "there is no provider \"%s\" now: see the list of providers", text);

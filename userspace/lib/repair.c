@@ -39,7 +39,7 @@ struct repair {
 };
 
 __attribute__((format(printf, 6, 7))) static void tell(struct repair *r, __u32 cpu, const char *file, __u64 offset,
-							__u64 bytes, const char *fmt, ...)
+						       __u64 bytes, const char *fmt, ...)
 {
 	struct etw_damage damage = { .cpu = cpu, .file = file, .offset = offset, .bytes = bytes };
 	char text[256];
@@ -465,8 +465,8 @@ static int facts_mend(struct repair *r)
 	free(text);
 	if (!err && !was_finished)
 		tell(r, ~0U, FILE_FACTS, 0, 0,
-		     r->dir.facts_missing ? "the facts of the trace were made again from what is left"
-					  : "the trace is marked as ended");
+		     r->dir.facts_missing ? "the facts of the trace were made again from what is left" :
+					    "the trace is marked as ended");
 	return err;
 }
 

@@ -144,8 +144,9 @@ static void test_values(void)
 		   etw_event_int(&event, 10) == 0,
 	   "numbers are widened as their types say");
 	ok(etw_event_uint(&event, -1) == 0 && etw_event_uint(&event, 99) == 0 && etw_event_uint(&event, 13) == 0 &&
-	   !*etw_event_string(&event, -1, &len) && len == 0 && !*etw_event_string(&event, 0, &len) &&
-	   !etw_event_bytes(&event, 99, &len), "absent fields are 0 and empty");
+		   !*etw_event_string(&event, -1, &len) && len == 0 && !*etw_event_string(&event, 0, &len) &&
+		   !etw_event_bytes(&event, 99, &len),
+	   "absent fields are 0 and empty");
 	ok(etw_event_count(&event, 20) == 2 && etw_event_element(&event, 20, 1) == 0xffffffff &&
 		   etw_event_element(&event, 20, 2) == 0 && etw_event_count(&event, 21) == 0 &&
 		   etw_event_count(&event, 0) == 1,
@@ -175,7 +176,8 @@ static void test_names(void)
 		ok(!strcmp(cls->fields[i].ctf_name, names[i]), "\"%s\" is %s", cls->fields[i].name,
 		   cls->fields[i].ctf_name);
 	ok(etw_class_field(cls, "a-b") == 4 && etw_class_field(cls, "a_b") == 5 && etw_class_field(cls, "a_b_2") == 4 &&
-	   etw_class_field(cls, "zz") == -1, "look-up by declared and by CTF name");
+		   etw_class_field(cls, "zz") == -1,
+	   "look-up by declared and by CTF name");
 	etw_class_free(cls);
 	size = synth_schema(buf, 2, &classes[2]);
 	ok(!etw_class_parse(buf, size, NULL, &cls) && !strcmp(cls->ctf_name, "_sched_mine:Thing;k0;"),

@@ -47,9 +47,11 @@ int main(void)
 		ok(etw_guid_parse(bad[i], guid) == -EINVAL && !memcmp(guid, again, 16), "\"%s\" is refused", bad[i]);
 	}
 	ok(etw_name_valid("a") && etw_name_valid("Linux-Kernel_a.9") && !etw_name_valid("") && !etw_name_valid("9a") &&
-	   !etw_name_valid("a b") && !etw_name_valid("a:") &&
-	   !etw_name_valid("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), "names");
+		   !etw_name_valid("a b") && !etw_name_valid("a:") &&
+		   !etw_name_valid("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+	   "names");
 	ok(etw_level_parse("warn") == 3 && etw_level_parse("255") == 255 && etw_level_parse("256") == -EINVAL &&
-	   etw_level_parse("-1") == -EINVAL && etw_level_parse("") == -EINVAL, "levels");
+		   etw_level_parse("-1") == -EINVAL && etw_level_parse("") == -EINVAL,
+	   "levels");
 	return tap_done();
 }

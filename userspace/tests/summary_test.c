@@ -103,7 +103,8 @@ static void dump_task(int32_t tid, int32_t pid, const char *name, bool kernel)
 
 static void blk(enum sum_kind kind, uint64_t time, uint32_t dev, uint64_t sector, uint32_t n, uint32_t rwbs)
 {
-	struct sum_event e = { .blk = { .comm = name_of(by_tid), .sector = sector, .dev = dev, .nr = n, .rwbs = rwbs, .tid = by_tid } };
+	struct sum_event e = { .blk = { .comm = name_of(by_tid), .sector = sector, .dev = dev, .nr = n, .rwbs = rwbs,
+					.tid = by_tid } };
 
 	feed(e, kind, time);
 }
