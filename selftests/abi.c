@@ -1183,7 +1183,8 @@ static long call32(int fd, unsigned int cmd, void *arg)
 {
 	long ret;
 
-	asm volatile("int $0x80" : "=a"(ret)
+	asm volatile("int $0x80"
+		     : "=a"(ret)
 		     : "a"(54), "b"((long)fd), "c"((long)cmd), "d"((long)arg)
 		     : "memory", "r8", "r9", "r10", "r11");
 	return (int)ret;

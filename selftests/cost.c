@@ -502,7 +502,8 @@ static bool counts_instructions(void)
 	uint64_t begin, end, n = 10000, x = 0;
 
 	begin = __rdtsc();
-	asm volatile("1: add $1, %0\n\tadd $1, %0\n\tsub $1, %1\n\tjnz 1b" : "+r"(x), "+r"(n));
+	asm volatile("1: add $1, %0\n\tadd $1, %0\n\tsub $1, %1\n\tjnz 1b"
+		     : "+r"(x), "+r"(n));
 	end = __rdtsc();
 	printf("# 40000 instructions take %llu units of the time stamp counter\n", (unsigned long long)(end - begin));
 	return end - begin >= 40000 && end - begin < 80000;

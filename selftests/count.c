@@ -160,7 +160,7 @@ struct outcome {
 
 static struct outcome attempt(const char *self)
 {
-	static const char * const providers[] = { "sched", "process", "block", "fault" };
+	static const char *const providers[] = { "sched", "process", "block", "fault" };
 	char file[] = "/tmp/etw-count-XXXXXX";
 	struct etw_session_create create;
 	struct outcome o = {};

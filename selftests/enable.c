@@ -146,7 +146,7 @@ TEST_F(enable, level_and_keywords)
 	struct listed list[64];
 	__u64 bits, masks[16];
 	__u32 levels[] = { 0, 1, 3, 4, 5, 255 };
-	unsigned int nr, i, l, a, b, flag, nr_masks = 0, tried = 0, seen_any = 0;
+	unsigned int nr, i, n, nr_masks = 0, tried = 0, seen_any = 0;
 
 	nr = list_classes(self->dev, "process", list, ARRAY_SIZE(list), &bits);
 	ASSERT_GT(nr, 5);
@@ -156,16 +156,16 @@ TEST_F(enable, level_and_keywords)
 	for (i = 0; i < 64 && nr_masks < 7; i++)
 		if (bits & 1ULL << i)
 			masks[nr_masks++] = 1ULL << i;
-	for (l = 0; l < ARRAY_SIZE(levels); l++)
-	for (a = 0; a < nr_masks; a++)
-	for (b = 0; b < nr_masks; b += l == 3 ? 1 : 5)		/* all combinations with one level, some with the others */
-	for (flag = 0; flag < 2; flag++) {
+	for (n = 0; n < ARRAY_SIZE(levels) * nr_masks * nr_masks * 2; n++) {
 		struct etw_enable e = enable_make("process");
+		unsigned int flag = n % 2, all = n / 2 % nr_masks;
 
-		e.level = levels[l];
-		e.any = masks[a];
-		e.all = masks[b];
+		e.level = levels[n / 2 / nr_masks / nr_masks];
+		e.any = masks[n / 2 / nr_masks % nr_masks];
+		e.all = masks[all];
 		e.flags = flag ? ETW_ENABLE_IGNORE_KEYWORD_0 : 0;
+		if (e.level != 4 && all % 5)		/* all combinations with one level, some with the others */
+			continue;
 		ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
 		all_of_process();
 		ASSERT_EQ(0, disable(self->fd, "process"));
@@ -510,7 +510,7 @@ static void make_and_stop_for_ever(void *arg)
 	}
 }
 
-/* Sessions stop while others enable the same provider: each change looks at all of them. The kernel must live, nothing may be left. */
+/* Sessions stop while others enable the same provider: each change looks at all of them. The kernel lives, nothing is left. */
 TEST_F(enable, amid_stops)
 {
 	pid_t stoppers[2];

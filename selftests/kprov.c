@@ -198,8 +198,7 @@ TEST(schemas_are_the_contract)
 			EXPECT_STREQ(g->ctf_name, class->ctf_name);
 			EXPECT_EQ(g->id, class->event_id);
 			EXPECT_EQ(ETW_LEVEL_INFO, class->level);
-			EXPECT_EQ(rundown, !class->keyword) TH_LOG("%s: keyword %#llx", g->name,
-							   (long long)class->keyword);
+			EXPECT_EQ(rundown, !class->keyword) TH_LOG("%s: keyword %#llx", g->name, (__u64)class->keyword);
 			EXPECT_EQ(0, class->keyword >> 48);
 			EXPECT_EQ(rundown, !!(list.flags & ETW_EVENT_RUNDOWN));
 			EXPECT_TRUE(list.flags & ETW_EVENT_AVAILABLE) TH_LOG("%s: %s", g->name, list.reason);
@@ -320,7 +319,8 @@ static void event_line(const struct event *e, char *to, size_t room)
 	to += n;
 	room -= n;
 	if (event_is(e, "sched_switch"))
-		snprintf(to, room, "prev_comm=%s prev_pid=%d prev_prio=%d prev_state=%s ==> "
+		snprintf(to, room,
+			 "prev_comm=%s prev_pid=%d prev_prio=%d prev_state=%s ==> "
 			 "next_comm=%s next_pid=%d next_prio=%d",
 			 event_text(e, "prev_comm"), (int)num(e, "prev_tid"), (int)num(e, "prev_prio") + 100,
 			 state_text(num(e, "prev_state"), num(e, "preempt")), event_text(e, "next_comm"),
@@ -1321,7 +1321,8 @@ static bool process_is(pid_t pid, char letter, unsigned int threads)
 		return false;
 	return p[2] == letter &&
 	       sscanf(p + 4, "%*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld %ld %ld",
-		      &prio, &nice, &nr) == 3 && nr == threads;
+		      &prio, &nice, &nr) == 3 &&
+	       nr == threads;
 }
 
 TEST_F(kprov, rundown_has_every_thread)

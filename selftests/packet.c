@@ -147,7 +147,7 @@ struct class *schema_parse(const void *data, size_t room, const char **why)
 		*why = "description outside its entry";
 	else if (head.nr_fields > ETW_MAX_FIELDS ||
 		 (head.nr_fields && (head.fields & 3 || head.fields > head.size ||
-		  head.nr_fields > (head.size - head.fields) / sizeof(struct etw_schema_field))))
+				     head.nr_fields > (head.size - head.fields) / sizeof(struct etw_schema_field))))
 		*why = "fields outside their entry";
 	for (i = 0; !*why && i < head.nr_fields; i++) {
 		struct etw_schema_field f;

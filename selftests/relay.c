@@ -487,8 +487,8 @@ TEST_F(relay, R6_mmap_rights)
 	ASSERT_NE(MAP_FAILED, q);
 	EXPECT_EQ(0, memcmp(p, q, size));
 	/* Not a fault of ours: moving it and unmapping a part are allowed. */
-	p = mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (char *)mmap(NULL, size, PROT_NONE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	p = mremap(p, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+		   (char *)mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 	EXPECT_NE(MAP_FAILED, p);
 	EXPECT_EQ(0, munmap(p, page));
 	munmap((char *)p + page, size - page);

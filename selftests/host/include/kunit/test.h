@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* As much of KUnit as the module's suites use, on the host: one suite a program, TAP on stdout, memory freed at the end of a case. */
+/* As much of KUnit as the module's suites use, on the host: one suite a program, TAP on stdout, memory freed after each case. */
 #ifndef ETW_HOST_KUNIT_TEST_H
 #define ETW_HOST_KUNIT_TEST_H
 
