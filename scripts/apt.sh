@@ -6,7 +6,8 @@
 APT=$ETW_CACHE/apt
 
 # apt with its own lists and cache: needs no root, and never meets the lists of the machine, which may be old.
-# $SOURCES is empty (the machine's own sources) or a file for the suite $SUITE.
+# $SOURCES is empty (the machine's own sources) or a file for the suite $SUITE. $DEB_ARCH is empty for packages of this
+# machine's architecture, or another one.
 private_apt()
 {
 	local cmd=$1 state=$APT/own
@@ -14,12 +15,14 @@ private_apt()
 
 	shift
 	[ -z "${SOURCES:-}" ] || state=$APT/$SUITE
+	state+=${DEB_ARCH:+-$DEB_ARCH}
 	mkdir -p "$state/lists/partial" "$APT/cache/archives/partial"
 	opts=(-q -o "Dir::State=$state" -o "Dir::State::Lists=$state/lists" -o "Dir::Cache=$APT/cache"
 		-o "Dir::Cache::pkgcache=" -o "Dir::Cache::srcpkgcache="
 		-o Dir::State::status=/dev/null -o APT::Sandbox::User=root -o APT::Update::Error-Mode=any
 		-o Acquire::Retries=3 -o Debug::NoLocking=1 -o Acquire::Languages=none)
 	[ -z "${SOURCES:-}" ] || opts+=(-o "Dir::Etc::SourceList=$SOURCES" -o Dir::Etc::SourceParts=/dev/null)
+	[ -z "${DEB_ARCH:-}" ] || opts+=(-o "APT::Architecture=$DEB_ARCH" -o "APT::Architectures=$DEB_ARCH")
 	LC_ALL=C "$cmd" "${opts[@]}" "$@" </dev/null
 }
 
@@ -56,6 +59,7 @@ update_lists()
 	local stamp=$APT/updated-own
 
 	[ -z "${SOURCES:-}" ] || stamp=$APT/updated-$SUITE
+	stamp+=${DEB_ARCH:+-$DEB_ARCH}
 	[ -z "$(find "$stamp" -mmin -60 2>/dev/null)" ] || return 0
 	mkdir -p "$APT"
 	private_apt apt-get update >"$APT/update.log" 2>&1 || return 1
