@@ -43,6 +43,7 @@
 
 #include "clock.h"
 #include "compat.h"
+#include "step.h"
 
 #define ETW_SLOT_OPEN		1ULL
 #define ETW_SLOT_TAKEN		2ULL
@@ -231,22 +232,33 @@ void etw_relay_lose(struct etw_relay *relay, unsigned int cause, u64 ts);
  */
 static __always_inline bool etw_relay_try_reserve(struct etw_relay *r, u64 now, u32 size, struct etw_reservation *res)
 {
-	u64 old = READ_ONCE(r->reserve);				/* (a) */
-	u64 seen = READ_ONCE(r->last_seen);				/* (b) */
-	struct etw_slot *slot = READ_ONCE(r->current_slot);
-	u64 at = old, offset = old - READ_ONCE(slot->position);
+	u64 old, seen, at, offset;
+	struct etw_slot *slot;
 
+	at = old = READ_ONCE(r->reserve);				/* (a) */
+	ETW_STEP(r, SHORT_POSITION, at);
+	seen = READ_ONCE(r->last_seen);					/* (b) */
+	ETW_STEP(r, SHORT_SEEN, at);
+	slot = READ_ONCE(r->current_slot);
+	ETW_STEP(r, SHORT_SLOT, at);
+	offset = old - READ_ONCE(slot->position);
+	ETW_STEP(r, SHORT_HINT, at);
 	/* in this slot, not at its start, with a byte to spare: as one unsigned comparison */
 	if (unlikely(offset - 1 >= r->mask - size))
 		return false;
 	if (unlikely(now < seen) || unlikely(!etw_try_cmpxchg64_local(&r->last_seen, &seen, now)))
 		return false;
+	ETW_STEP(r, SHORT_TIME, at);
 	if (unlikely(now >= READ_ONCE(r->extend_at)))			/* (c) */
 		return false;
+	ETW_STEP(r, SHORT_EXTEND, at);
 	res->to = READ_ONCE(slot->base) + offset;
+	ETW_STEP(r, SHORT_BASE, at);
 	if (unlikely(!etw_try_cmpxchg64_local(&r->reserve, &old, at + size)))	/* (f) */
 		return false;
+	ETW_STEP(r, SHORT_RESERVED, at);
 	WRITE_ONCE(r->extend_at, now + ETW_COMPACT_RANGE);
+	ETW_STEP(r, SHORT_STAMPED, at);
 	res->slot = slot;
 	res->at = at;
 	res->ts = now;
@@ -264,6 +276,7 @@ static __always_inline u32 etw_relay_commit(struct etw_relay *r, const struct et
 
 	barrier();	/* the copy before the add; one CPU, so a compiler barrier is enough */
 	sum = local_add_return((1L << 32) | res->size, &res->slot->commit);
+	ETW_STEP(r, COMMITTED, res->at);
 	return unlikely((u32)sum == r->size) ? sum >> 32 : 0;
 }
 

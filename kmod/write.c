@@ -101,11 +101,13 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 		return false;
 	}
 	to = put_header(&res, t->class_id, tid, tgid);
+	ETW_STEP(r, HEADER, res.at);
 	for (i = 0; i < nr; to += vec[i++].len) {
 		if (t->scrub && !i)
 			copy_scrubbed(to, &vec[0], class);
 		else
 			memcpy(to, vec[i].data, vec[i].len);
+		ETW_STEP(r, PART, res.at);
 	}
 	records = etw_relay_commit(r, &res);
 	if (records)

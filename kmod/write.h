@@ -122,6 +122,7 @@ static __always_inline bool etw_begin(struct etw_event *event, const struct etw_
 		return false;
 	}
 	*event = (struct etw_event){ targets, subject, ktime_get_mono_fast_ns() };
+	ETW_STEP(NULL, BEGUN, 0);
 	return true;
 }
 
@@ -171,9 +172,12 @@ static __always_inline void etw_end(const struct etw_event *event, const void *p
 		h->id = t->class_id;
 		h->timestamp = res.ts;
 		put_unaligned(ids, (u64 *)(res.to + offsetof(struct etw_record_compact, tid)));
+		ETW_STEP(r, HEADER, res.at);
 		memcpy(h + 1, payload, len);
+		ETW_STEP(r, PART, res.at);
 		records = etw_relay_commit(r, &res);
 		this_cpu_inc(t->counts->written);
+		ETW_STEP(r, COUNTED, res.at);
 		if (unlikely(records)) {
 			etw_write_rest(&(struct etw_rest){ *event, t + 1, payload, len, records, r, res.slot, res.at });
 			break;
