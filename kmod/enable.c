@@ -9,6 +9,7 @@
 
 #include "enable.h"
 #include "hook.h"
+#include "objects.h"
 #include "provider.h"
 #include "self.h"
 
@@ -24,8 +25,8 @@ void etw_enabling_free(struct etw_enabling *e)
 	if (!e)
 		return;
 	kvfree(e->events);
-	kvfree(e->filter);
-	kfree(e);
+	etw_object_free(ETW_OBJECT_FILTER, e->filter);
+	etw_object_free(ETW_OBJECT_ENABLING, e);
 }
 
 /* No lock held: waits until nobody uses what was replaced, and so until no event comes that it let through. */
@@ -37,7 +38,7 @@ static void retired_free(struct retired *retired)
 		etw_hook_synchronize();
 	while ((t = retired->targets)) {
 		retired->targets = t->next;
-		kvfree(t);
+		etw_object_free(ETW_OBJECT_TARGETS, t);
 	}
 	etw_enabling_free(retired->enabling);
 }
@@ -133,7 +134,7 @@ static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp
 		nr += !!wants(s, class);
 	if (!nr || class->rundown)
 		return &etw_no_targets;
-	targets = kvzalloc(struct_size(targets, t, nr + 1), gfp);
+	targets = etw_object_new(ETW_OBJECT_TARGETS, kvzalloc(struct_size(targets, t, nr + 1), gfp));
 	if (!targets)
 		return ERR_PTR(-ENOMEM);
 	targets->class = class;
@@ -149,7 +150,7 @@ static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp
 static void free_targets(struct etw_targets *targets)
 {
 	if (targets != &etw_no_targets)
-		kvfree(targets);
+		etw_object_free(ETW_OBJECT_TARGETS, targets);
 }
 
 static struct etw_targets *targets_of(const struct etw_class *class)
@@ -263,7 +264,7 @@ static int enable_known(struct etw_session *s, struct etw_enabling *old, struct 
 	if (err)
 		goto drop;
 	put_in_place(s, old, want);
-	err = rebuild(want->provider, GFP_KERNEL, s, retired);
+	err = rebuild(want->provider, ETW_GFP, s, retired);
 	if (err)
 		goto restore;
 	mark_classes(s, want);
@@ -418,9 +419,9 @@ int etw_session_capture_state(struct etw_session *s, const char *name, const uui
 		if (err)
 			return all && err == -ENOENT ? 0 : err;
 		rundown(s, p);
-		if (!all)
-			return 0;
 		if (fatal_signal_pending(current))
 			return -EINTR;
+		if (!all)
+			return 0;
 	}
 }

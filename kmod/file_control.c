@@ -11,6 +11,7 @@
 #include <linux/uaccess.h>
 
 #include "files.h"
+#include "objects.h"
 #include "provider.h"
 #include "relay_mem.h"
 #include "schema.h"
@@ -146,7 +147,7 @@ static long provider_list(void __user *arg)
 	if (l.flags)
 		return -EINVAL;
 	room = l.keywords ? min_t(u32, l.nr_keywords, MAX_KEYWORDS) : 0;
-	keywords = kcalloc(MAX_KEYWORDS, sizeof(*keywords), GFP_KERNEL);
+	keywords = kcalloc(MAX_KEYWORDS, sizeof(*keywords), ETW_GFP);
 	if (!keywords)
 		return -ENOMEM;
 	mutex_lock(&etw_control);
@@ -205,7 +206,7 @@ static long event_list(void __user *arg)
 		if (size > l.buf_size)
 			err = -EMSGSIZE;
 		else
-			schema = kvmalloc(size, GFP_KERNEL);
+			schema = kvmalloc(size, ETW_GFP);
 		if (!err && !schema)
 			err = -ENOMEM;
 	}

@@ -9,6 +9,7 @@
 
 #include "compat.h"
 #include "files.h"
+#include "objects.h"
 #include "relay_mem.h"
 #include "session.h"
 #include "uarg.h"
@@ -119,7 +120,7 @@ static int relay_release(struct inode *inode, struct file *file)
 	mutex_unlock(&f->relay->lock);
 	etw_session_reader_put(f->session);
 	etw_session_put(f->session);
-	kfree(f);
+	etw_object_free(ETW_OBJECT_RELAY_FILE, f);
 	return 0;
 }
 
@@ -144,7 +145,7 @@ int etw_relay_file_open(struct etw_session *s, u64 who, u32 cpu)
 	r = etw_session_relay(s, cpu);
 	if (!r)
 		return -ENODEV;
-	f = kzalloc(sizeof(*f), GFP_KERNEL);
+	f = etw_object_new(ETW_OBJECT_RELAY_FILE, kzalloc(sizeof(*f), ETW_GFP));
 	if (!f)
 		return -ENOMEM;
 	err = etw_session_reader_get(s, who);
@@ -161,10 +162,11 @@ int etw_relay_file_open(struct etw_session *s, u64 who, u32 cpu)
 	f->session = s;
 	f->relay = r;
 	kref_get(&s->ref);
-	WRITE_ONCE(r->announce, false);
 	err = etw_file_install("[etw-relay]", &relay_fops, f, O_RDWR);
-	if (err >= 0)
+	if (err >= 0) {
+		WRITE_ONCE(r->announce, false);
 		return err;
+	}
 
 	etw_session_put(s);
 	mutex_lock(&r->lock);
@@ -173,6 +175,6 @@ int etw_relay_file_open(struct etw_session *s, u64 who, u32 cpu)
 put_reader:
 	etw_session_reader_put(s);
 free:
-	kfree(f);
+	etw_object_free(ETW_OBJECT_RELAY_FILE, f);
 	return err;
 }

@@ -11,6 +11,7 @@
 
 #include "enable.h"
 #include "files.h"
+#include "objects.h"
 #include "provider.h"
 #include "schema.h"
 #include "session.h"
@@ -230,7 +231,7 @@ static int copy_filter(struct etw_enabling *e, const struct etw_enable *arg)
 		return arg->pids ? -EINVAL : 0;
 	if (arg->nr_pids > ETW_MAX_PIDS)
 		return -E2BIG;
-	e->filter = kvzalloc(struct_size(e->filter, pids, arg->nr_pids), GFP_KERNEL);
+	e->filter = etw_object_new(ETW_OBJECT_FILTER, kvzalloc(struct_size(e->filter, pids, arg->nr_pids), ETW_GFP));
 	if (!e->filter)
 		return -ENOMEM;
 	if (copy_from_user(e->filter->pids, u64_to_user_ptr(arg->pids), bytes))
@@ -243,6 +244,7 @@ static int copy_filter(struct etw_enabling *e, const struct etw_enable *arg)
 
 static int copy_events(struct etw_enabling *e, const struct etw_enable *arg)
 {
+	const size_t bytes = (size_t)arg->nr_events * ETW_NAME_SIZE;
 	u32 i;
 
 	e->event_mode = arg->event_mode;
@@ -253,13 +255,11 @@ static int copy_events(struct etw_enabling *e, const struct etw_enable *arg)
 		return -EINVAL;
 	if (arg->nr_events > ETW_MAX_EVENT_NAMES)
 		return -E2BIG;
-	e->events = vmemdup_user(u64_to_user_ptr(arg->events), (size_t)arg->nr_events * ETW_NAME_SIZE);
-	if (IS_ERR(e->events)) {
-		int err = PTR_ERR(e->events);
-
-		e->events = NULL;
-		return err;
-	}
+	e->events = kvmalloc(bytes, ETW_GFP);
+	if (!e->events)
+		return -ENOMEM;
+	if (copy_from_user(e->events, u64_to_user_ptr(arg->events), bytes))
+		return -EFAULT;
 	for (i = 0; i < arg->nr_events; i++)
 		if (etw_uarg_name(e->events + i * ETW_NAME_SIZE, false))
 			return -EINVAL;
@@ -287,7 +287,7 @@ static long enable(struct etw_session *s, void __user *user)
 		return err;
 	if ((arg.flags & ~ETW_ENABLE_FLAGS) || arg.level > 255 || check_ref(arg.name, arg.guid, false))
 		return -EINVAL;
-	e = kzalloc(sizeof(*e), GFP_KERNEL);
+	e = etw_object_new(ETW_OBJECT_ENABLING, kzalloc(sizeof(*e), ETW_GFP));
 	if (!e)
 		return -ENOMEM;
 	strscpy(e->name, arg.name, sizeof(e->name));
@@ -380,7 +380,7 @@ static long schema_read(struct etw_session *s, void __user *user)
 	a.nr_classes = etw_session_nr_classes(s);
 	if (a.from > a.nr_classes)
 		return -EINVAL;
-	buf = kvmalloc(SCHEMA_CHUNK, GFP_KERNEL);
+	buf = kvmalloc(SCHEMA_CHUNK, ETW_GFP);
 	if (!buf)
 		return -ENOMEM;
 	while ((entry = etw_session_class(s, a.from + a.nr))) {
@@ -475,7 +475,7 @@ static int session_file_release(struct inode *inode, struct file *file)
 	if (f->owner)
 		etw_session_stop(f->session, ETW_STOP_CLOSED);	/* ESHUTDOWN: it had stopped */
 	etw_session_put(f->session);
-	kfree(f);
+	etw_object_free(ETW_OBJECT_SESSION_FILE, f);
 	return 0;
 }
 
@@ -491,7 +491,7 @@ static const struct file_operations session_fops = {
 int etw_session_file_open(struct etw_session *s, bool owner)
 {
 	static atomic64_t last_id;
-	struct session_file *f = kzalloc(sizeof(*f), GFP_KERNEL);
+	struct session_file *f = etw_object_new(ETW_OBJECT_SESSION_FILE, kzalloc(sizeof(*f), ETW_GFP));
 	int fd;
 
 	if (!f)
@@ -503,7 +503,7 @@ int etw_session_file_open(struct etw_session *s, bool owner)
 	fd = etw_file_install("[etw-session]", &session_fops, f, O_RDWR);
 	if (fd < 0) {
 		etw_session_put(s);
-		kfree(f);
+		etw_object_free(ETW_OBJECT_SESSION_FILE, f);
 	}
 	return fd;
 }

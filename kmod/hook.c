@@ -5,6 +5,7 @@
 #include <linux/tracepoint.h>
 
 #include "hook.h"
+#include "objects.h"
 
 struct search {
 	struct etw_class *const *classes;
@@ -34,13 +35,22 @@ void etw_hook_find(struct etw_class *const *classes, u32 nr)
 
 int etw_hook_attach(struct etw_class *class)
 {
-	return class->tp ? tracepoint_probe_register(class->tp, class->probe, class) : 0;
+	int err;
+
+	if (!class->tp)
+		return 0;
+	err = tracepoint_probe_register(class->tp, class->probe, class);
+	if (!err)
+		etw_objects_made(ETW_OBJECT_HOOK, 1);
+	return err;
 }
 
 void etw_hook_detach(struct etw_class *class)
 {
-	if (class->tp)
-		tracepoint_probe_unregister(class->tp, class->probe, class);
+	if (!class->tp)
+		return;
+	tracepoint_probe_unregister(class->tp, class->probe, class);
+	etw_objects_gone(ETW_OBJECT_HOOK, 1);
 }
 
 void etw_hook_synchronize(void)

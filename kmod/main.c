@@ -6,11 +6,13 @@
 
 #include "files.h"
 #include "hook.h"
+#include "objects.h"
 #include "provider.h"
 #include "providers/providers.h"
 #include "relay_mem.h"
 #include "self.h"
 #include "session.h"
+#include "test.h"
 
 static struct etw_provider *const providers[] = {
 	&etw_provider_self,
@@ -33,28 +35,44 @@ static void unregister_providers(u32 nr)
 		etw_provider_unregister(providers[nr]);
 }
 
+/* Of what was made, all is gone. */
+static void check_objects(void)
+{
+	bool left = etw_objects_left();
+
+	WARN(left || etw_memory_used(), "etw: it leaves %s behind\n", left ? "objects" : "charged memory");
+}
+
 static int __init etw_init(void)
 {
 	u32 nr;
 	int err;
 
 	etw_relay_init();
+	etw_objects_init();
 	err = etw_session_init();
 	if (err)
-		return err;
+		goto objects;
 	for (nr = 0; nr < ARRAY_SIZE(providers); nr++) {
 		err = etw_provider_register(providers[nr]);
 		if (err)
 			goto unregister;
 	}
-	err = misc_register(&device);
+	err = etw_test_init();
 	if (err)
 		goto unregister;
+	err = misc_register(&device);
+	if (err)
+		goto exit_test;
 	return 0;
 
+exit_test:
+	etw_test_exit();
 unregister:
 	unregister_providers(nr);
 	etw_session_exit();
+objects:
+	check_objects();
 	return err;
 }
 
@@ -62,10 +80,11 @@ unregister:
 static void __exit etw_exit(void)
 {
 	misc_deregister(&device);
+	etw_test_exit();
 	unregister_providers(ARRAY_SIZE(providers));
 	etw_session_exit();
 	etw_hook_synchronize();
-	WARN_ON(etw_memory_used());
+	check_objects();
 }
 
 module_init(etw_init);

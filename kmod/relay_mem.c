@@ -8,6 +8,7 @@
 #include <linux/topology.h>
 #include <linux/vmalloc.h>
 
+#include "objects.h"
 #include "relay_mem.h"
 
 static unsigned int memory_limit_mb;
@@ -47,6 +48,7 @@ static void free_buffer(struct etw_buffer *b, u32 nr_pages)
 	} else {
 		__free_pages(b->pages[0], get_order((size_t)nr_pages << PAGE_SHIFT));
 	}
+	etw_objects_gone(ETW_OBJECT_PAGE, nr_pages);
 	kvfree(b->pages);
 	b->base = NULL;
 }
@@ -54,11 +56,11 @@ static void free_buffer(struct etw_buffer *b, u32 nr_pages)
 /* One block of the linear map if there is one, else single pages side by side in the vmalloc area. */
 static int alloc_buffer(struct etw_buffer *b, u32 nr_pages, int node)
 {
-	const gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
+	const gfp_t gfp = ETW_GFP | __GFP_ZERO;
 	struct page *block;
 	u32 i;
 
-	b->pages = kvcalloc(nr_pages, sizeof(*b->pages), GFP_KERNEL);
+	b->pages = kvcalloc(nr_pages, sizeof(*b->pages), ETW_GFP);
 	if (!b->pages)
 		return -ENOMEM;
 	/* compound: vm_insert_pages() refuses the tail pages of any other block from 6.12 on */
@@ -67,6 +69,7 @@ static int alloc_buffer(struct etw_buffer *b, u32 nr_pages, int node)
 		for (i = 0; i < nr_pages; i++)
 			b->pages[i] = block + i;
 		b->base = page_address(block);
+		etw_objects_made(ETW_OBJECT_PAGE, nr_pages);
 		return 0;
 	}
 	for (i = 0; i < nr_pages; i++) {
@@ -78,6 +81,7 @@ static int alloc_buffer(struct etw_buffer *b, u32 nr_pages, int node)
 	if (!b->base)
 		goto free_pages;
 	b->vmapped = true;
+	etw_objects_made(ETW_OBJECT_PAGE, nr_pages);
 	return 0;
 
 free_pages:
@@ -109,11 +113,11 @@ struct etw_relay *etw_relay_create(u32 cpu, const struct etw_relay_config *confi
 	err = charge(memory);
 	if (err)
 		return ERR_PTR(err);
-	r = kzalloc_node(sizeof(*r), GFP_KERNEL, node);
+	r = etw_object_new(ETW_OBJECT_RELAY, kzalloc_node(sizeof(*r), ETW_GFP, node));
 	if (!r)
 		goto uncharge;
-	r->slots = kvzalloc_node(array_size(config->nr_subbufs, sizeof(*r->slots)), GFP_KERNEL, node);
-	r->buffers = kvcalloc(nr_buffers, sizeof(*r->buffers), GFP_KERNEL);
+	r->slots = kvzalloc_node(array_size(config->nr_subbufs, sizeof(*r->slots)), ETW_GFP, node);
+	r->buffers = kvcalloc(nr_buffers, sizeof(*r->buffers), ETW_GFP);
 	if (!r->slots || !r->buffers)
 		goto free;
 	for (i = 0; i < nr_buffers; i++)
@@ -153,7 +157,7 @@ free:
 		free_buffer(&r->buffers[i], nr_pages);
 	kvfree(r->buffers);
 	kvfree(r->slots);
-	kfree(r);
+	etw_object_free(ETW_OBJECT_RELAY, r);
 uncharge:
 	atomic64_sub(memory, &used);
 	return ERR_PTR(-ENOMEM);
@@ -171,7 +175,7 @@ void etw_relay_destroy(struct etw_relay *r)
 	atomic64_sub(r->memory, &used);
 	kvfree(r->buffers);
 	kvfree(r->slots);
-	kfree(r);
+	etw_object_free(ETW_OBJECT_RELAY, r);
 }
 
 int etw_relay_map(struct etw_relay *r, struct vm_area_struct *vma)
@@ -184,7 +188,7 @@ int etw_relay_map(struct etw_relay *r, struct vm_area_struct *vma)
 		int err = vm_insert_pages(vma, at, r->buffers[i].pages, &left);
 
 		if (err)
-			return err;
+			return err == -EFAULT ? -ENOMEM : err;	/* so it calls a page directory it cannot have */
 		at += r->size;
 	}
 	return 0;

@@ -13,6 +13,7 @@
 
 #include "compat.h"
 #include "enable.h"
+#include "objects.h"
 #include "provider.h"
 #include "self.h"
 #include "session.h"
@@ -267,14 +268,15 @@ int etw_session_class_stage(struct etw_session *s, const struct etw_class *class
 		return -ENOSPC;
 	chunk = &s->chunks[s->nr_staged / ETW_CLASS_CHUNK];
 	if (!*chunk)
-		*chunk = kcalloc(ETW_CLASS_CHUNK, sizeof(**chunk), GFP_KERNEL);
+		*chunk = kcalloc(ETW_CLASS_CHUNK, sizeof(**chunk), ETW_GFP);
 	if (!*chunk)
 		return -ENOMEM;
 	entry = &(*chunk)[s->nr_staged % ETW_CLASS_CHUNK];
-	entry->counts = alloc_percpu(struct etw_counts);
+	entry->counts = alloc_percpu_gfp(struct etw_counts, ETW_GFP);
 	if (!entry->counts)
 		return -ENOMEM;
 	entry->class = class;
+	etw_objects_made(ETW_OBJECT_CLASS, 1);
 	return s->nr_staged++;
 }
 
@@ -292,6 +294,7 @@ void etw_session_class_drop(struct etw_session *s)
 		s->nr_staged--;
 		entry = &s->chunks[s->nr_staged / ETW_CLASS_CHUNK][s->nr_staged % ETW_CLASS_CHUNK];
 		free_percpu(entry->counts);
+		etw_objects_gone(ETW_OBJECT_CLASS, 1);
 		memset(entry, 0, sizeof(*entry));
 	}
 }
@@ -476,6 +479,7 @@ static void session_free(struct etw_session *s)
 		list_del(&e->node);
 		etw_enabling_free(e);
 	}
+	etw_objects_gone(ETW_OBJECT_CLASS, s->nr_classes);
 	for (i = 0; i < s->nr_classes; i++)
 		free_percpu(s->chunks[i / ETW_CLASS_CHUNK][i % ETW_CLASS_CHUNK].counts);
 	for (i = 0; i < ARRAY_SIZE(s->chunks); i++)
@@ -485,12 +489,12 @@ static void session_free(struct etw_session *s)
 	kfree(s->flush_positions);
 	put_pid(s->owner);
 	put_pid(s->stopper);
-	kvfree(s);
+	etw_object_free(ETW_OBJECT_SESSION, s);
 }
 
 static struct etw_session *session_alloc(const struct etw_session_create *args)
 {
-	struct etw_session *s = kvzalloc(sizeof(*s), GFP_KERNEL);
+	struct etw_session *s = etw_object_new(ETW_OBJECT_SESSION, kvzalloc(sizeof(*s), ETW_GFP));
 	struct etw_relay **relay;
 	int cpu;
 
@@ -516,9 +520,9 @@ static struct etw_session *session_alloc(const struct etw_session_create *args)
 	INIT_WORK(&s->flush_work, flush_regularly);
 	etw_hrtimer_setup(&s->flush_timer, flush_tick, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	s->next_enable_id = 1;
-	s->relays = kcalloc(nr_cpu_ids, sizeof(*s->relays), GFP_KERNEL);
-	s->flush_positions = kcalloc(nr_cpu_ids, sizeof(*s->flush_positions), GFP_KERNEL);
-	s->cpu_relay = alloc_percpu(struct etw_relay *);
+	s->relays = kcalloc(nr_cpu_ids, sizeof(*s->relays), ETW_GFP);
+	s->flush_positions = kcalloc(nr_cpu_ids, sizeof(*s->flush_positions), ETW_GFP);
+	s->cpu_relay = alloc_percpu_gfp(struct etw_relay *, ETW_GFP);
 	if (!s->relays || !s->flush_positions || !s->cpu_relay) {
 		session_free(s);
 		return NULL;
