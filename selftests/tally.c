@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The generator from user space: see tally.h. It must not share code with the kernel's side, whose mistakes it has to find. */
+#include "tally.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEVICE "/dev/etw-test"
+#define DATA_STARTS 64
+
+const char *const context_names[] = { "task", "softirq", "hardirq", "nmi" };
+const char *const kind_names[] = { "fixed", "sized", "large", "pointer", "state" };
+
+int generate(const char *format, ...)
+{
+	char line[256];
+	va_list args;
+	int fd, len, err = 0;
+
+	va_start(args, format);
+	len = vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fd = open(DEVICE, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, line, len) != len)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+bool generator_there(void)
+{
+	return !access(DEVICE, F_OK);
+}
+
+bool nmi_there(void)
+{
+	return !generate("burst context=nmi");
+}
+
+static int index_of(const char *name, const char *const *names, int nr)
+{
+	while (nr-- && strcmp(name, names[nr]))
+		;
+	return nr;
+}
+
+void emitted_read(struct emitted *e)
+{
+	char line[128], context[16], kind[16];
+	unsigned long long nr, refused;
+	FILE *f = fopen(DEVICE, "re");
+	unsigned int cpu;
+
+	memset(e, 0, sizeof(*e));
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "emitted %u %15s %15s %llu", &cpu, context, kind, &nr) == 4 && cpu < MAX_CPUS)
+			e->nr[cpu][index_of(context, context_names, NR_CONTEXTS)][index_of(kind, kind_names, NR_KINDS)] = nr;
+		else if (sscanf(line, "held %u %llu", &cpu, &nr) == 2 && cpu < MAX_CPUS)
+			e->held[cpu] = nr;
+		else if (sscanf(line, "rundown %llu %llu", &nr, &refused) == 2) {
+			e->rundown_written = nr;
+			e->rundown_refused = refused;
+		}
+	}
+	if (!f) {
+		printf("# %s: %s\n", DEVICE, strerror(errno));
+		abort();
+	}
+	fclose(f);
+}
+
+static uint64_t get(const uint8_t *p, unsigned int bytes)
+{
+	uint64_t v = 0;
+
+	while (bytes--)
+		v = v << 8 | p[bytes];
+	return v;
+}
+
+__attribute__((format(printf, 3, 4))) static void wrong(struct tally *t, const struct event *e, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	if (t->error[0])
+		return;
+	n = snprintf(t->error, sizeof(t->error), "CPU %u, packet %llu, %s: ", e->cpu, (unsigned long long)e->seq, e->class->name);
+	va_start(args, format);
+	vsnprintf(t->error + n, sizeof(t->error) - n, format, args);
+	va_end(args);
+}
+
+static void check_state(struct tally *t, const struct event *e)
+{
+	uint64_t round = get(e->payload, 8);
+	uint32_t number = get(e->payload + 8, 4), of = get(e->payload + 12, 4);
+
+	if (e->size != 16 || number >= of)
+		wrong(t, e, "number %u of %u, %u bytes", number, of, e->size);
+	t->state[e->cpu]++;
+	t->last_round = round;
+}
+
+static void check_data(struct tally *t, const struct event *e, uint64_t seq, uint32_t from, uint32_t nr)
+{
+	uint32_t i, first = seq % DATA_STARTS;
+
+	for (i = 0; i < nr; i++)
+		if (get(e->payload + from + 4 * i, 4) != (first + i) * 2654435761U) {
+			wrong(t, e, "number %llu, element %u of %u is %#x", (unsigned long long)seq, i, nr,
+			      (uint32_t)get(e->payload + from + 4 * i, 4));
+			return;
+		}
+}
+
+void tally_event(const struct event *e, void *arg)
+{
+	const unsigned int kind = e->class->event_id - 1;
+	struct tally *t = arg;
+	uint64_t seq;
+	uint32_t cpu, context, nr;
+
+	if (strcmp(e->class->provider, "Linux-Kernel-Test")) {
+		t->other++;
+		return;
+	}
+	if (kind == STATE) {
+		check_state(t, e);
+		return;
+	}
+	if (kind > STATE || e->size < 13 || e->cpu >= MAX_CPUS) {
+		wrong(t, e, "event %u, %u bytes", kind + 1, e->size);
+		return;
+	}
+	seq = get(e->payload, 8);
+	cpu = get(e->payload + 8, 4);
+	context = e->payload[12];
+	if (cpu != e->cpu || context >= NR_CONTEXTS) {
+		wrong(t, e, "says CPU %u, context %u", cpu, context);
+		return;
+	}
+	if (t->only_pid && e->pid != t->only_pid && e->tid != t->only_pid)
+		wrong(t, e, "of task %d of process %d", e->tid, e->pid);
+	switch (kind) {
+	case FIXED:
+		if (get(e->payload + 14, 4) != ((uint32_t)seq * 2654435761U ^ cpu << 8 ^ context))
+			wrong(t, e, "number %llu has the check %#x", (unsigned long long)seq, (uint32_t)get(e->payload + 14, 4));
+		if (e->payload[13] > t->deepest)
+			t->deepest = e->payload[13];
+		break;
+	case SIZED:
+	case LARGE:
+		nr = get(e->payload + 13, 4);
+		if (e->size != 17 + 4 * nr)
+			wrong(t, e, "%u elements in %u bytes", nr, e->size);
+		else
+			check_data(t, e, seq, 17, nr);
+		break;
+	case POINTER:
+		if (!get(e->payload + 13, 8) == t->addresses)
+			wrong(t, e, "address %#llx", (unsigned long long)get(e->payload + 13, 8));
+		break;
+	}
+	if (!t->seen[cpu][context][kind].read)
+		t->seen[cpu][context][kind].first = seq;
+	else if (seq < t->seen[cpu][context][kind].next)
+		wrong(t, e, "%s number %llu after %llu", context_names[context], (unsigned long long)seq,
+		      (unsigned long long)t->seen[cpu][context][kind].next - 1);
+	else
+		t->seen[cpu][context][kind].missing += seq - t->seen[cpu][context][kind].next;
+	t->seen[cpu][context][kind].next = seq + 1;
+	t->seen[cpu][context][kind].read++;
+}
+
+uint64_t tally_read(const struct tally *t, unsigned int cpu)
+{
+	uint64_t sum = 0;
+	unsigned int context, kind;
+
+	for (context = 0; context < NR_CONTEXTS; context++)
+		for (kind = 0; kind < NR_KINDS; kind++)
+			sum += t->seen[cpu][context][kind].read;
+	return sum;
+}
+
+uint64_t tally_missing(const struct tally *t, unsigned int cpu)
+{
+	uint64_t sum = 0;
+	unsigned int context, kind;
+
+	for (context = 0; context < NR_CONTEXTS; context++)
+		for (kind = 0; kind < NR_KINDS; kind++)
+			sum += t->seen[cpu][context][kind].missing;
+	return sum;
+}
