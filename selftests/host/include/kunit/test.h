@@ -10,7 +10,7 @@
 
 #include <linux/types.h>
 
-#define GFP_KERNEL 0
+#include <etw-host.h>
 
 struct kunit {
 	jmp_buf abort;
@@ -26,6 +26,9 @@ struct kunit_case {
 
 struct kunit_suite {
 	const char *name;
+	int (*suite_init)(struct kunit_suite *suite);
+	int (*init)(struct kunit *test);
+	void (*exit)(struct kunit *test);
 	struct kunit_case *test_cases;
 };
 
@@ -49,6 +52,9 @@ static inline void *kunit_kzalloc(struct kunit *test, size_t size, int gfp)
 			longjmp((test)->abort, 1);							\
 	} while (0)
 
+#define kunit_info(test, text, ...)	((void)(test), (void)printf("# " text "\n", ##__VA_ARGS__))
+#define kunit_err(test, text, ...)	kunit_info(test, text, ##__VA_ARGS__)
+
 #define KUNIT_EXPECT_EQ(test, a, b)			KUNIT_CHECK(test, (a) == (b), 0, "")
 #define KUNIT_EXPECT_EQ_MSG(test, a, b, ...)		KUNIT_CHECK(test, (a) == (b), 0, __VA_ARGS__)
 #define KUNIT_EXPECT_STREQ(test, a, b)			KUNIT_CHECK(test, !strcmp(a, b), 0, "")
@@ -56,6 +62,8 @@ static inline void *kunit_kzalloc(struct kunit *test, size_t size, int gfp)
 #define KUNIT_EXPECT_TRUE_MSG(test, a, ...)		KUNIT_CHECK(test, a, 0, __VA_ARGS__)
 #define KUNIT_EXPECT_FALSE(test, a)			KUNIT_CHECK(test, !(a), 0, "")
 #define KUNIT_EXPECT_FALSE_MSG(test, a, ...)		KUNIT_CHECK(test, !(a), 0, __VA_ARGS__)
+#define KUNIT_ASSERT_TRUE(test, a)			KUNIT_CHECK(test, a, 1, "")
+#define KUNIT_ASSERT_FALSE(test, a)			KUNIT_CHECK(test, !(a), 1, "")
 #define KUNIT_ASSERT_EQ(test, a, b)			KUNIT_CHECK(test, (a) == (b), 1, "")
 #define KUNIT_ASSERT_LE(test, a, b)			KUNIT_CHECK(test, (a) <= (b), 1, "")
 #define KUNIT_ASSERT_NOT_NULL(test, a)			KUNIT_CHECK(test, (a) != NULL, 1, "")
@@ -65,11 +73,15 @@ static int run_suite(const struct kunit_suite *suite)
 	const struct kunit_case *c;
 	int number = 0, failed = 0;
 
+	if (suite->suite_init && suite->suite_init((struct kunit_suite *)suite))
+		return 1;
 	for (c = suite->test_cases; c->run; c++) {
 		struct kunit test = { .failed = 0 };
 
-		if (!setjmp(test.abort))
+		if (!setjmp(test.abort) && !(suite->init && suite->init(&test)))
 			c->run(&test);
+		if (suite->exit)
+			suite->exit(&test);
 		while (test.nr_memory)
 			free(test.memory[--test.nr_memory]);
 		printf("%sok %d %s.%s\n", test.failed ? "not " : "", ++number, suite->name, c->name);
