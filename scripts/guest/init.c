@@ -5,7 +5,8 @@
  *
  * What to do comes in the initramfs under /etw:
  *   config   lines "name value": timeout (seconds, 0 for none), disks (how many to wait for), unload (1: etw.ko must
- *            be removable at the end), tty (1: the command gets the terminal), rows, cols
+ *            be removable at the end), leaks (1: and leave nothing allocated, as kmemleak sees it), tty (1: the
+ *            command gets the terminal), rows, cols
  *   modules  lines "file parameters", in the order to load
  *   argv     the command, each argument ended by a zero byte
  * Channels to the host: the named virtio ports etw.out, etw.err (the command's output), etw.tar (what is under /out);
@@ -34,8 +35,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#define KMEMLEAK "/sys/kernel/debug/kmemleak"
+
 struct config {
-	int timeout, disks, unload, tty, rows, cols;
+	int timeout, disks, unload, leaks, tty, rows, cols;
 };
 
 struct pump {
@@ -167,6 +170,8 @@ static void read_config(struct config *c)
 			c->disks = value;
 		else if (!strcmp(name, "unload"))
 			c->unload = value;
+		else if (!strcmp(name, "leaks"))
+			c->leaks = value;
 		else if (!strcmp(name, "tty"))
 			c->tty = value;
 		else if (!strcmp(name, "rows"))
@@ -453,9 +458,66 @@ static void unload(void)
 	fail("etw.ko would not unload after all processes had ended: %s", strerror(errno));
 }
 
+static void kmemleak(const char *word)
+{
+	int fd = open(KMEMLEAK, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, word, strlen(word)) < 0)
+		fail("%s: %s: %s", KMEMLEAK, word, strerror(errno));
+	close(fd);
+}
+
+/*
+ * What was allocated after @since (ms) and that nothing refers to any more is a leak; what is older is not the
+ * module's. The kernel's own messages get all that is known about it.
+ */
+static void look_for_leaks(long long since)
+{
+	long long age = (now_ms() - since) / 1000;
+	char line[512], first[512] = "";
+	int leaks = 0;
+	bool ours = false;
+	FILE *f;
+
+	/* Memory freed after a grace period is gone by then, and kmemleak trusts nothing younger than five seconds. */
+	pause_ms(6000);
+	/* Two agree: a pointer that was in flight during the first is at its place in the second. */
+	kmemleak("scan");
+	kmemleak("scan");
+	f = fopen(KMEMLEAK, "re");
+	if (!f)
+		fail("%s: %s", KMEMLEAK, strerror(errno));
+	age += 6;
+	while (fgets(line, sizeof(line), f)) {
+		char *at;
+
+		line[strcspn(line, "\n")] = 0;
+		if (!strncmp(line, "unreferenced object", 19)) {
+			snprintf(first, sizeof(first), "%s", line);
+			ours = false;
+			continue;
+		}
+		if (!strncmp(line, "  comm \"", 8)) {
+			at = strstr(line, "(age ");
+			/* Newer kernels do not say. */
+			ours = !at || atoll(at + 5) <= age;
+			leaks += ours;
+			if (ours)
+				note("leak: %s", first);
+		}
+		if (ours)
+			note("leak: %s", line);
+	}
+	fclose(f);
+	if (leaks)
+		fail("%d objects allocated since the module was loaded are unreferenced: %.80s", leaks, first);
+	note("no leak");
+}
+
 int main(void)
 {
 	struct config c = { 0 };
+	long long loaded;
 	struct pump pumps[2] = { { -1, -1 }, { -1, -1 } };
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
 	char **argv;
@@ -470,6 +532,7 @@ int main(void)
 	signal(SIGCHLD, on_sigchld);
 	signal(SIGPIPE, SIG_IGN);
 	read_config(&c);
+	loaded = now_ms();
 	load_modules();
 	wait_for_disks(c.disks);
 	argv = read_argv();
@@ -503,5 +566,7 @@ int main(void)
 	send_out();
 	if (c.unload)
 		unload();
+	if (c.leaks)
+		look_for_leaks(loaded);
 	finish();
 }
