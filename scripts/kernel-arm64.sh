@@ -7,10 +7,10 @@
 # Fills in the directory "6.1-arm64" like get() its own.
 get_arm64()
 {
-	local f p new key name=6.1-arm64
+	local f p new key name=6.1-arm64 VERSION=6.1
 	local -a files=() programs=()
 
-	VERSION=6.1 META=linux-image-arm64 FLAVOUR=arm64 SUITE=bookworm-security DIR=$ETW_CACHE/kernels/$name
+	META=linux-image-arm64 FLAVOUR=arm64 SUITE=bookworm-security DIR=$ETW_CACHE/kernels/$name
 	if [ -e "$DIR/complete" ] && [ -n "$(find "$DIR.checked" -mmin -1440 2>/dev/null)" ]; then
 		return 0
 	fi

@@ -5,12 +5,12 @@
  *
  * What to do comes in the initramfs under /etw:
  *   config   lines "name value": timeout (seconds, 0 for none), disks (how many to wait for), unload (1: etw.ko must
- *            be removable at the end), leaks (1: and leave nothing allocated, as kmemleak sees it), tty (1: the
- *            command gets the terminal), rows, cols
+ *            be removable at the end), leaks (1: and leave nothing allocated, as kmemleak sees it), poweroff (1: end so,
+ *            not by a reboot), tty (1: the command gets the terminal), rows, cols, and the channels
  *   modules  lines "file parameters", in the order to load
  *   argv     the command, each argument ended by a zero byte
- * Channels to the host: the named virtio ports etw.out, etw.err (the command's output), etw.tar (what is under /out);
- * the second serial port takes the verdict, so that nothing on the console can look like one:
+ * Channels to the host, each a device or the name of a virtio port: out, err (the command's output), tar (what is under
+ * /out), and verdict, which is none of the console's, so that nothing there can look like one:
  *   "status N" the command's exit status, "timeout" it ran out of time, "failed WHY" it was not run or its guest is bad;
  *   then "end", without which the rest does not count.
  */
@@ -38,13 +38,15 @@
 #define KMEMLEAK "/sys/kernel/debug/kmemleak"
 
 struct config {
-	int timeout, disks, unload, leaks, tty, rows, cols;
+	int timeout, disks, unload, leaks, poweroff, tty, rows, cols;
+	char out[32], err[32], tar[32], verdict[32];
 };
 
 struct pump {
 	int from, to;
 };
 
+static struct config config;
 static char verdict[512] = "failed init did not get that far\n";
 
 __attribute__((format(printf, 1, 2))) static void note(const char *fmt, ...)
@@ -79,23 +81,30 @@ static void write_all(int fd, const char *buf, size_t len)
 	}
 }
 
+static int open_device(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	struct termios t;
+
+	if (fd >= 0 && !tcgetattr(fd, &t)) {
+		cfmakeraw(&t);
+		tcsetattr(fd, TCSANOW, &t);
+	}
+	return fd;
+}
+
 /* Writes the verdict and leaves; the only way out. */
 static void finish(void)
 {
-	int fd = open("/dev/ttyS1", O_WRONLY | O_NOCTTY);
-	struct termios t;
+	int fd = open_device(config.verdict);
 
 	sync();
 	if (fd >= 0) {
-		if (!tcgetattr(fd, &t)) {
-			cfmakeraw(&t);
-			tcsetattr(fd, TCSANOW, &t);
-		}
 		write_all(fd, verdict, strlen(verdict));
 		write_all(fd, "end\n", 4);
 		tcdrain(fd);
 	}
-	reboot(RB_AUTOBOOT);
+	reboot(config.poweroff ? RB_POWER_OFF : RB_AUTOBOOT);
 	for (;;)
 		pause();
 }
@@ -157,29 +166,32 @@ static void mount_all(void)
 
 static void read_config(struct config *c)
 {
+	const struct {
+		const char *name;
+		int *number;
+		char *text;
+	} settings[] = {
+		{ "timeout", &c->timeout, NULL }, { "disks", &c->disks, NULL }, { "unload", &c->unload, NULL },
+		{ "leaks", &c->leaks, NULL }, { "poweroff", &c->poweroff, NULL }, { "tty", &c->tty, NULL },
+		{ "rows", &c->rows, NULL }, { "cols", &c->cols, NULL },
+		{ "out", NULL, c->out }, { "err", NULL, c->err }, { "tar", NULL, c->tar }, { "verdict", NULL, c->verdict },
+	};
 	FILE *f = fopen("/etw/config", "re");
-	char name[32];
-	int value;
+	char name[32], value[32];
 
 	if (!f)
 		fail("no /etw/config");
-	while (fscanf(f, "%31s %d", name, &value) == 2) {
-		if (!strcmp(name, "timeout"))
-			c->timeout = value;
-		else if (!strcmp(name, "disks"))
-			c->disks = value;
-		else if (!strcmp(name, "unload"))
-			c->unload = value;
-		else if (!strcmp(name, "leaks"))
-			c->leaks = value;
-		else if (!strcmp(name, "tty"))
-			c->tty = value;
-		else if (!strcmp(name, "rows"))
-			c->rows = value;
-		else if (!strcmp(name, "cols"))
-			c->cols = value;
-		else
+	while (fscanf(f, "%31s %31s", name, value) == 2) {
+		size_t i = 0;
+
+		while (i < sizeof(settings) / sizeof(settings[0]) && strcmp(settings[i].name, name))
+			i++;
+		if (i == sizeof(settings) / sizeof(settings[0]))
 			fail("/etw/config: unknown name %s", name);
+		if (settings[i].number)
+			*settings[i].number = atoi(value);
+		else
+			strcpy(settings[i].text, value);
 	}
 	fclose(f);
 }
@@ -208,11 +220,18 @@ static void load_modules(void)
 		fclose(f);
 }
 
-/* Opens the virtio port of that name; they appear some time after the driver. */
-static int open_port(const char *want)
+/* Opens a device, or the virtio port of that name; those appear some time after the driver. */
+static int open_channel(const char *want)
 {
 	const char *dir = "/sys/class/virtio-ports";
 
+	if (*want == '/') {
+		int fd = open_device(want);
+
+		if (fd < 0)
+			fail("%s: %s", want, strerror(errno));
+		return fd;
+	}
 	for (int tries = 0; tries < 1000; tries++) {
 		DIR *d = opendir(dir);
 		struct dirent *e;
@@ -440,7 +459,7 @@ static void send_out(void)
 		closedir(d);
 	if (!any)
 		return;
-	fd = open_port("etw.tar");
+	fd = open_channel(config.tar);
 	if (run_quietly(tar, fd))
 		fail("cannot pack /out");
 	close(fd);
@@ -516,7 +535,6 @@ static void look_for_leaks(long long since)
 
 int main(void)
 {
-	struct config c = { 0 };
 	long long loaded;
 	struct pump pumps[2] = { { -1, -1 }, { -1, -1 } };
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
@@ -528,17 +546,17 @@ int main(void)
 		fprintf(stderr, "this is a guest's init\n");
 		return 1;
 	}
+	read_config(&config);
 	mount_all();
 	signal(SIGCHLD, on_sigchld);
 	signal(SIGPIPE, SIG_IGN);
-	read_config(&c);
 	loaded = now_ms();
 	load_modules();
-	wait_for_disks(c.disks);
+	wait_for_disks(config.disks);
 	argv = read_argv();
-	if (!c.tty) {
-		pumps[0].to = open_port("etw.out");
-		pumps[1].to = open_port("etw.err");
+	if (!config.tty) {
+		pumps[0].to = open_channel(config.out);
+		pumps[1].to = open_channel(config.err);
 		/* Pipes, not the ports themselves: a port can be opened only once, and scripts write to /dev/stderr. */
 		if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
 			fail("pipe: %s", strerror(errno));
@@ -548,12 +566,12 @@ int main(void)
 		fcntl(err[0], F_SETFL, O_NONBLOCK);
 	}
 	note("running %s", argv[0]);
-	pid = spawn(argv, &c, out[1], err[1]);
-	if (!c.tty) {
+	pid = spawn(argv, &config, out[1], err[1]);
+	if (!config.tty) {
 		close(out[1]);
 		close(err[1]);
 	}
-	st = supervise(pid, c.timeout, pumps);
+	st = supervise(pid, config.timeout, pumps);
 	drain(pumps);
 	end_everybody();
 	drain(pumps);
@@ -564,9 +582,9 @@ int main(void)
 			 WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WTERMSIG(st));
 	note("the command ended: %s", verdict);
 	send_out();
-	if (c.unload)
+	if (config.unload)
 		unload();
-	if (c.leaks)
+	if (config.leaks)
 		look_for_leaks(loaded);
 	finish();
 }
