@@ -1179,6 +1179,7 @@ TEST_F(abi, after_stop)
 /*
  * A 32-bit caller: the commands by the compat entry, from this 64-bit program by int $0x80, arguments below 4 GiB.
  */
+#ifdef __x86_64__
 static long call32(int fd, unsigned int cmd, void *arg)
 {
 	long ret;
@@ -1189,6 +1190,14 @@ static long call32(int fd, unsigned int cmd, void *arg)
 		     : "memory", "r8", "r9", "r10", "r11");
 	return (int)ret;
 }
+#else
+#define MAP_32BIT 0
+
+static long call32(int fd, unsigned int cmd, void *arg)
+{
+	return -ENOSYS;
+}
+#endif
 
 TEST_F(abi, caller_32_bit)
 {

@@ -314,6 +314,27 @@ static void rename_slowly(void *arg)
 	}
 }
 
+/* What this kernel has no tracepoint for is listed so; to enable it is no mistake, and brings nothing. */
+TEST_F(enable, tracepoint_missing)
+{
+	const bool there = !access("/sys/kernel/tracing/events/exceptions/page_fault_user", F_OK);
+	struct listed list[16];
+	__u64 keywords, written;
+
+	ASSERT_EQ(2, list_classes(self->dev, "fault", list, 16, &keywords));
+	EXPECT_EQ(there, list[0].available);
+	EXPECT_EQ(there, list[1].available);
+	ASSERT_EQ(1, enable_all(self->fd, "fault"));
+	work_touch(100);
+	ASSERT_EQ(0, call(self->fd, ETW_IOC_SESSION_STOP, NULL));
+	written = session_provider(self->fd, "Linux-Kernel-Fault").written;
+	if (there) {
+		EXPECT_GE(written, 100);
+	} else {
+		EXPECT_EQ(0, written);
+	}
+}
+
 /* A process in the list means all its threads, a thread in the list only itself; what does not pass is counted. */
 TEST_F(enable, pids)
 {
