@@ -2,6 +2,8 @@
 /* The generator from user space: see tally.h. It must not share code with the kernel's side, whose mistakes it has to find. */
 #include "tally.h"
 
+#include "util.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -200,4 +202,166 @@ uint64_t tally_missing(const struct tally *t, unsigned int cpu)
 		for (kind = 0; kind < NR_KINDS; kind++)
 			sum += t->seen[cpu][context][kind].missing;
 	return sum;
+}
+
+/* ---- R4 ---- */
+
+__attribute__((format(printf, 1, 2))) static const char *broken(const char *format, ...)
+{
+	static char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return text;
+}
+
+/* The counts of the provider's classes that @session has. */
+struct classes {
+	bool has[NR_KINDS + 1];
+	struct etw_class_query of[NR_KINDS + 1];
+};
+
+static uint64_t all_lost(const __u64 *lost)
+{
+	uint64_t sum = 0;
+	int i;
+
+	for (i = 0; i < ETW_NR_LOST; i++)
+		sum += lost[i];
+	return sum;
+}
+
+static const char *classes_read(struct classes *c, int session)
+{
+	struct schema schema = { 0 };
+	const char *why = NULL;
+	uint32_t i;
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	err = schema_update(&schema, session, &why);
+	for (i = 0; !err && i < schema.nr; i++) {
+		unsigned int kind = schema.classes[i]->event_id - 1;
+
+		if (strcmp(schema.classes[i]->provider, "Linux-Kernel-Test"))
+			continue;
+		poison(c->of[kind]);
+		c->of[kind].id = i;
+		err = call(session, ETW_IOC_SESSION_QUERY_CLASS, &c->of[kind]);
+		c->has[kind] = true;
+	}
+	schema_free(&schema);
+	return err ? broken("SCHEMA_READ or QUERY_CLASS: %s", why ? why : strerror(-err)) : NULL;
+}
+
+/* Each class: all that was emitted is in its counts. */
+static const char *classes_broken(const struct classes *c, const struct emitted *from, const struct emitted *to)
+{
+	unsigned int kind, cpu, context;
+
+	for (kind = 0; kind < NR_KINDS; kind++) {
+		const struct etw_class_query *q = &c->of[kind];
+		uint64_t emitted = 0;
+
+		if (!c->has[kind])
+			continue;
+		for (cpu = 0; cpu < MAX_CPUS; cpu++)
+			for (context = 0; context < NR_CONTEXTS; context++)
+				emitted += to->nr[cpu][context][kind] - from->nr[cpu][context][kind];
+		if (emitted != q->written + q->filtered + all_lost(q->lost))
+			return broken("%s: %llu emitted, but %llu written, %llu filtered, %llu lost", kind_names[kind],
+				      (unsigned long long)emitted, q->written, q->filtered, (unsigned long long)all_lost(q->lost));
+	}
+	return NULL;
+}
+
+/* What was emitted on @cpu, and how much of it is not in @tally; or what @tally should not have. */
+static const char *cpu_emitted(const struct classes *c, unsigned int cpu, const struct tally *t, const struct emitted *from,
+			       const struct emitted *to, uint64_t *emitted, uint64_t *gap)
+{
+	unsigned int kind, context;
+
+	*emitted = *gap = 0;
+	for (kind = 0; kind < NR_KINDS; kind++) {
+		for (context = 0; context < NR_CONTEXTS; context++) {
+			uint64_t first = from->nr[cpu][context][kind], end = to->nr[cpu][context][kind];
+			typeof(t->seen[0][0][0]) *seen = &t->seen[cpu][context][kind];
+
+			if (seen->read && (!c->has[kind] || seen->first < first || seen->next > end))
+				return broken("CPU %u, %s, %s: %llu..%llu read, %llu..%llu emitted", cpu, context_names[context],
+					      kind_names[kind], (unsigned long long)seen->first, (unsigned long long)seen->next,
+					      (unsigned long long)first, (unsigned long long)end);
+			if (!c->has[kind])
+				continue;
+			*emitted += end - first;
+			*gap += end - first - seen->read;
+		}
+	}
+	return NULL;
+}
+
+const char *tally_broken(int session, const struct tally *t, const struct emitted *from, const struct emitted *to, bool filtered)
+{
+	struct etw_session_query q = session_query(session);
+	uint64_t read = 0, state_lost, uncounted = 0, unseen = 0, without_relay = 0, lost_cpu = 0;
+	struct classes c;
+	const char *why = t->error[0] ? t->error : NULL;
+	unsigned int cpu, kind;
+
+	if (!why)
+		why = classes_read(&c, session);
+	if (!why)
+		why = classes_broken(&c, from, to);
+	if (why)
+		return why;
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		read += tally_read(t, cpu) + t->state[cpu];
+	if (read + t->other != q.delivered || q.unread)
+		return broken("%llu records read, %llu delivered, %llu unread", (unsigned long long)(read + t->other), q.delivered,
+			      q.unread);
+	if (filtered)
+		return NULL;
+	if (t->other)
+		return broken("%llu records of other providers", (unsigned long long)t->other);
+
+	/* State records are known by their class only: what of them is lost or overwritten may be missing on any CPU. */
+	state_lost = c.has[STATE] ? c.of[STATE].written + all_lost(c.of[STATE].lost) : 0;
+	for (cpu = 0; cpu < MAX_CPUS; cpu++)
+		state_lost -= t->state[cpu];
+	for (kind = 0; kind <= NR_KINDS; kind++)
+		lost_cpu += c.has[kind] ? c.of[kind].lost[ETW_LOST_CPU] : 0;
+	for (cpu = 0; cpu < MAX_CPUS; cpu++) {
+		uint64_t emitted, gap, counted, gone;
+		struct etw_cpu_query r;
+
+		why = cpu_emitted(&c, cpu, t, from, to, &emitted, &gap);
+		if (why)
+			return why;
+		if (!session_cpu(session, cpu, &r)) {
+			without_relay += emitted;
+			if (gap != emitted)
+				return broken("CPU %u has no relay, but %llu records", cpu, (unsigned long long)(emitted - gap));
+			continue;
+		}
+		counted = r.written + all_lost(r.lost);
+		gone = all_lost(r.lost) + r.overwritten;
+		lost_cpu -= r.lost[ETW_LOST_CPU];
+		if (counted < emitted + t->state[cpu] || counted > emitted + t->state[cpu] + state_lost)
+			return broken("CPU %u: %llu emitted, %llu state records, but %llu written or lost", cpu,
+				      (unsigned long long)emitted, (unsigned long long)t->state[cpu], (unsigned long long)counted);
+		if (gap > gone || gap + state_lost < gone)
+			return broken("CPU %u: %llu missing, but %llu lost or overwritten", cpu, (unsigned long long)gap,
+				      (unsigned long long)gone);
+		uncounted += counted - emitted - t->state[cpu];
+		unseen += gone - gap;
+	}
+	if (uncounted != state_lost || unseen != state_lost)
+		return broken("%llu state records missing, %llu or %llu by the CPUs", (unsigned long long)state_lost,
+			      (unsigned long long)uncounted, (unsigned long long)unseen);
+	if (lost_cpu != without_relay)
+		return broken("%llu lost for want of a relay, %llu emitted there", (unsigned long long)lost_cpu,
+			      (unsigned long long)without_relay);
+	return NULL;
 }

@@ -309,7 +309,7 @@ ETW_PROBE_NAMED(pointer, NULL, TP_PROTO(struct emission *e), TP_ARGS(e))
 	r.seq = take_seq(e);
 	r.cpu = smp_processor_id();
 	r.context = e->context;
-	r.address = (unsigned long)&counts;
+	r.address = (unsigned long)data;
 	etw_end(&event, &r, sizeof(r));
 }
 
