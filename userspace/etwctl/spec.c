@@ -34,38 +34,59 @@ const struct opt opts_enable[] = {
 	{}
 };
 
-int specs_add(struct specs *s, const char *text)
+static void spec_free(struct spec *spec)
 {
-	char *copy = xstrdup(text), *rest = copy, *level;
-	struct spec *list, spec = { .text = xstrdup(text) };
+	for (unsigned int n = 0; n < spec->nr_events; n++)
+		free(spec->events[n]);
+	free(spec->events);
+	free(spec->provider);
+	free(spec->text);
+}
+
+/* Takes @spec->text apart. */
+static int spec_parse(const struct specs *s, struct spec *spec)
+{
+	char *rest = xstrdup(spec->text), *level;
 	int n;
 
-	spec.provider = text_part(&rest, ':');
+	spec->provider = text_part(&rest, ':');
 	level = text_part(&rest, ':');
-	spec.what = text_part(&rest, ':');
-	spec.all_words = text_part(&rest, ':');
+	spec->what = text_part(&rest, ':');
+	spec->all_words = text_part(&rest, ':');
 	if (rest)
 		return usage(
 			"-p '%s' has more than four parts; write PROVIDER[:LEVEL[:KEYWORDS or EVENTS[:ALL KEYWORDS]]]",
-			text);
-	if (!*spec.provider)
-		return usage("-p '%s' names no provider; etwctl list providers shows them", text);
+			spec->text);
+	if (!*spec->provider)
+		return usage("-p '%s' names no provider; etwctl list providers shows them", spec->text);
 	if (level && *level && strcmp(level, "all")) {
 		n = etw_level_parse(level);
 		if (n < 0)
 			return usage(
 				"-p '%s': '%s' is not a level; write critical, error, warning, info, verbose, all or a number from 0 to 255",
-				text, level);
-		spec.level = n;
+				spec->text, level);
+		spec->level = n;
 	}
-	if (spec.what && !*spec.what)
-		spec.what = NULL;
-	if (spec.all_words && !*spec.all_words)
-		spec.all_words = NULL;
+	if (spec->what && !*spec->what)
+		spec->what = NULL;
+	if (spec->all_words && !*spec->all_words)
+		spec->all_words = NULL;
 	for (unsigned int i = 0; i < s->nr; i++)
-		if (!strcasecmp(s->list[i].provider, spec.provider))
+		if (!strcasecmp(s->list[i].provider, spec->provider))
 			return usage("-p '%s': %s is there already; each provider once, with its words joined by +",
-				     text, spec.provider);
+				     spec->text, spec->provider);
+	return 0;
+}
+
+int specs_add(struct specs *s, const char *text)
+{
+	struct spec *list, spec = { .text = xstrdup(text) };
+	int status = spec_parse(s, &spec);
+
+	if (status) {
+		spec_free(&spec);
+		return status;
+	}
 	list = realloc(s->list, (s->nr + 1) * sizeof(*list));
 	if (!list)
 		abort();
@@ -468,15 +489,8 @@ int specs_enable(struct specs *s, struct etw_session *session, void (*between)(v
 
 void specs_free(struct specs *s)
 {
-	for (unsigned int i = 0; i < s->nr; i++) {
-		struct spec *spec = &s->list[i];
-
-		for (unsigned int n = 0; n < spec->nr_events; n++)
-			free(spec->events[n]);
-		free(spec->events);
-		free(spec->provider);
-		free(spec->text);
-	}
+	for (unsigned int i = 0; i < s->nr; i++)
+		spec_free(&s->list[i]);
 	free(s->list);
 	free(s->pids);
 	list_free(s->events);

@@ -289,7 +289,7 @@ int etw_consumer_damaged(struct input *input, __u32 cpu, const char *file, __u64
 	return 0;
 }
 
-/* Windows that touch are one. */
+/* Windows that touch are one. The times of a damaged packet may go back; a window's do not. */
 static void lost(struct cursor *cursor, __u64 begin, __u64 end, __u64 events, __u64 packets)
 {
 	struct etw_consumer *c = cursor->input->consumer;
@@ -299,10 +299,13 @@ static void lost(struct cursor *cursor, __u64 begin, __u64 end, __u64 events, __
 		if (grow(&c->losses, c->nr_losses, sizeof(*c->losses)))
 			return;
 		loss = &c->losses[c->nr_losses++];
+		if (begin > end)
+			begin = end;
 		*loss = (struct etw_loss){ .trace = cursor->input->number, .cpu = cursor->cpu, .begin = begin };
 		cursor->last_loss = c->nr_losses;
 	}
-	loss->end = end;
+	if (end > loss->end)
+		loss->end = end;
 	loss->events += events;
 	loss->packets += packets;
 	cursor->input->pub.discarded += events;

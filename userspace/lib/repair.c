@@ -147,6 +147,22 @@ static int stream_rewrite(const char *path, const __u8 *bytes, struct scan *scan
 	return err;
 }
 
+/*
+ * A number so high that those of the packets behind it, and of the one that closes the stream, cannot follow is none: the
+ * one before the next packet's takes its place.
+ */
+static void seq_mend(struct scan *scan, size_t i)
+{
+	const __u64 highest = ~0ULL - (scan->nr - i);
+	struct packet *packet = &scan->packets[i].packet;
+
+	if (packet->seq <= highest)
+		return;
+	packet->seq = 0;
+	if (i + 1 < scan->nr && scan->packets[i + 1].packet.seq && scan->packets[i + 1].packet.seq <= highest)
+		packet->seq = scan->packets[i + 1].packet.seq - 1;
+}
+
 /* Headers that follow from each other, whatever they said; content that ends with a sound record. */
 static int headers_mend(struct repair *r, const struct stream_file *file, int fd, const __u8 *bytes, struct scan *scan)
 {
@@ -163,6 +179,7 @@ static int headers_mend(struct repair *r, const struct stream_file *file, int fd
 		__u32 good;
 
 		memcpy(&old, raw, sizeof(old));
+		seq_mend(scan, i);
 		if (i + 1 < scan->nr && packet->end > scan->packets[i + 1].packet.begin) {
 			/* One of the two is wrong; if the records allow it, it is this one's end. */
 			records_good(r, raw, packet, &what, &last);

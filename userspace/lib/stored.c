@@ -160,7 +160,8 @@ static int cursor_scan(struct stored_input *in, struct stored_cursor *s)
 			for (k = 0; k < f->scan.nr && f->scan.packets[k].packet.end <= end; k++)
 				;
 			f->scan.nr -= k;
-			memmove(f->scan.packets, f->scan.packets + k, f->scan.nr * sizeof(*f->scan.packets));
+			if (k)
+				memmove(f->scan.packets, f->scan.packets + k, f->scan.nr * sizeof(*f->scan.packets));
 			if (i == 1)
 				etw_cursor_renumber(&s->cursor);
 		}
