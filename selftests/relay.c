@@ -711,6 +711,8 @@ TEST_F(relay, R8_cpu_goes_and_comes)
 
 	if (!last)
 		SKIP(return, "one CPU only");
+	if (!cpus_can_go())
+		SKIP(return, "CPUs cannot go and come here");
 	for (i = 0; i < 4; i++) {
 		ASSERT_EQ(0, pin(last));
 		ASSERT_EQ(1, enable_renames(self->fd, getpid()));
@@ -762,6 +764,8 @@ TEST_F(relay, R8_cpu_toggles_under_load)
 
 	if (!last)
 		SKIP(return, "one CPU only");
+	if (!cpus_can_go())
+		SKIP(return, "CPUs cannot go and come here");
 	ASSERT_EQ(1, enable_all(self->fd, "sched"));
 	ASSERT_EQ(1, enable_all(self->fd, "process"));
 	load[0] = spawn(mix_unpinned, NULL);
@@ -797,6 +801,8 @@ TEST_F(relay, R8_late_cpu)
 
 	if (!last)
 		SKIP(return, "one CPU only");
+	if (!cpus_can_go())
+		SKIP(return, "CPUs cannot go and come here");
 	ASSERT_EQ(0, pin(0));
 	reader_close(&self->reader);
 	ASSERT_EQ(0, cpu_online(last, false));

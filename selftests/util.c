@@ -630,6 +630,14 @@ int cpu_online(unsigned int cpu, bool online)
 	return file_write(path, online ? "1" : "0");
 }
 
+bool cpus_can_go(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/online", cpus_online() - 1);
+	return !access(path, W_OK);
+}
+
 pid_t spawn(void (*fn)(void *), void *arg)
 {
 	pid_t parent = getpid(), pid = fork();

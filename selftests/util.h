@@ -145,6 +145,8 @@ int work_read(const char *disk, unsigned int nr);
 int pin(int cpu);
 /* Brings a CPU, or takes it away. 0, or -errno. */
 int cpu_online(unsigned int cpu, bool online);
+/* Does this kernel do that at all? */
+bool cpus_can_go(void);
 unsigned int cpus_online(void);
 /* A process that runs @fn(@arg) until it is killed, and dies with its parent. @group: its number of CPUs to spread over. */
 pid_t spawn(void (*fn)(void *), void *arg);
