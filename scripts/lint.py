@@ -27,7 +27,7 @@ LAYERS = [
     ('etwctl', ['userspace/etwctl/*'], ['ABI', 'userspace/lib/include/*']),
     ('demos', ['userspace/demos/*'], ['ABI', 'userspace/lib/include/*']),
     ('independent count', ['userspace/bpf/*'], []),
-    ('tests of user space', ['userspace/tests/*', 'userspace/fuzz/*'], ['ABI', 'libetw', 'etwctl']),
+    ('tests of user space', ['userspace/tests/*', 'userspace/fuzz/*'], ['ABI', 'libetw', 'etwctl', 'pure code']),
     ('kselftests', ['selftests/*.[ch]', 'selftests/stress/*', 'selftests/fuzz/*'], ['ABI', 'selftests/generator/*.h']),
 ]
 # Where <...> is looked for, of ours.
@@ -148,7 +148,7 @@ def white_space(files):
     for f in files:
         with open(f, 'rb') as fd:
             data = fd.read()
-        if b'\0' in data or '/data/' in f or f.endswith(('.log', '.expected', '.out', '.t')):
+        if b'\0' in data or '/data/' in f or '/seeds/' in f or f.endswith(('.log', '.expected', '.out', '.t')):
             continue
         if re.search(rb'[ \t]+$', data, re.M):
             yield f'{f}: blanks at the end of a line'
