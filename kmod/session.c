@@ -50,14 +50,16 @@ static int cpu_prepare(unsigned int cpu, struct hlist_node *node)
 		.wait = &s->wait,
 		.waiting = &s->waiting,
 	};
+	/* not whether creation is over: that may change while we are here */
+	const bool comes = READ_ONCE(s->maker) != current;
 	struct etw_relay *r;
 
 	if (s->relays[cpu] || READ_ONCE(s->stopping))
 		return 0;
 	r = etw_relay_create(cpu, &config);
 	if (IS_ERR(r))	/* a tracer must not keep a CPU from coming: its records are then lost and counted */
-		return s->live ? 0 : PTR_ERR(r);
-	if (s->live) {
+		return comes ? 0 : PTR_ERR(r);
+	if (comes) {
 		r->complete = etw_session_now(s);	/* it has nothing older to say */
 		r->announce = true;
 	}
@@ -598,7 +600,9 @@ struct etw_session *etw_session_create(const struct etw_session_create *args)
 	if (err)
 		goto free;
 	take_clocks(s);
+	WRITE_ONCE(s->maker, current);
 	err = cpuhp_state_add_instance(hotplug_state, &s->hotplug);	/* makes the relays */
+	WRITE_ONCE(s->maker, NULL);
 	if (err)
 		goto release;
 	if (s->flags & ETW_SESSION_PERSIST) {

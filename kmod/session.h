@@ -57,7 +57,8 @@ struct etw_session {
 	struct etw_relay **relays;	/* by CPU number */
 	struct etw_relay *__percpu *cpu_relay;
 	struct hlist_node hotplug;
-	bool live;			/* creation is over: a CPU that comes may fail to get a relay */
+	struct task_struct *maker;	/* makes the relays of the CPUs that are there; others come with their CPU */
+	bool live;			/* creation is over: it can be found */
 
 	/* serialises direct writes (rundown, the provider etw) with the final flush */
 	struct mutex direct;
