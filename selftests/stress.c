@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Events of a kernel provider from every context, in every kind of session, to the event: each arrives with its contents and in
- * order, or is counted under the right cause. Needs a test build of the module; it must not know how the relay works inside.
+ * Events of a kernel provider from every context, in every kind of session, to the event: each arrives with its contents
+ * and in order, or is counted under the right cause. Needs a test build of the module; it must not know how the relay
+ * works inside.
  */
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -125,8 +126,8 @@ TEST_F(stress, contents)
 	for (cpu = 0; cpu < self->cpus; cpu++)
 		for (context = 0; context < self->contexts; context++)
 			for (kind = 0; kind < NR_KINDS; kind++)
-				ASSERT_EQ(0, generate("burst context=%s cpu=%u class=%s count=50 chunk=3", context_names[context], cpu,
-						      kind_names[kind]));
+				ASSERT_EQ(0, generate("burst context=%s cpu=%u class=%s count=50 chunk=3",
+						      context_names[context], cpu, kind_names[kind]));
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		struct etw_session_query q;
 
@@ -154,7 +155,8 @@ TEST_F(stress, no_room)
 	ASSERT_EQ(0, box_open(&self->box, self->dev, &self->create));
 	for (round = 0; round < 2; round++) {
 		for (context = 0; context < self->contexts; context++)
-			ASSERT_EQ(0, generate("burst context=%s cpu=%u count=1000 chunk=10", context_names[context], self->cpus - 1));
+			ASSERT_EQ(0, generate("burst context=%s cpu=%u count=1000 chunk=10", context_names[context],
+					      self->cpus - 1));
 		q = session_query(self->box.fd);
 		EXPECT_GT(q.lost[ETW_LOST_NO_ROOM], (round + 1) * 500 * self->contexts);
 		EXPECT_EQ(0, lost_but(&q, ETW_LOST_NO_ROOM));
@@ -178,8 +180,10 @@ TEST_F(stress, too_large)
 		self->create.subbuf_size = subbufs[i];
 		ASSERT_EQ(0, box_open(&self->box, self->dev, &self->create));
 		for (context = 0; context < self->contexts; context++) {
-			ASSERT_EQ(0, generate("burst context=%s class=large cpu=0 count=2 size=%u", context_names[context], fits));
-			ASSERT_EQ(0, generate("burst context=%s class=large cpu=0 count=3 size=%u", context_names[context], fits + 4));
+			ASSERT_EQ(0, generate("burst context=%s class=large cpu=0 count=2 size=%u", context_names[context],
+					      fits));
+			ASSERT_EQ(0, generate("burst context=%s class=large cpu=0 count=3 size=%u", context_names[context],
+					      fits + 4));
 			ASSERT_DRAINED(&self->box.reader);
 		}
 		q = session_query(self->box.fd);
@@ -201,7 +205,8 @@ TEST_F(stress, nested)
 
 	ASSERT_EQ(0, box_open(&self->box, self->dev, &self->create));
 	for (context = 0; context < self->contexts; context++)
-		ASSERT_EQ(0, generate("burst context=%s cpu=%u count=20 depth=8", context_names[context], self->cpus - 1));
+		ASSERT_EQ(0, generate("burst context=%s cpu=%u count=20 depth=8", context_names[context],
+				      self->cpus - 1));
 	q = session_query(self->box.fd);
 	EXPECT_EQ(60 * self->contexts, q.lost[ETW_LOST_NESTED]);
 	EXPECT_EQ(0, lost_but(&q, ETW_LOST_NESTED));
@@ -225,8 +230,8 @@ static bool held(unsigned int cpu)
 }
 
 /*
- * Somebody is held up inside a record, and a ring of two goes round under him: wrapped or no room, and his record stays. Not by
- * softirqs, which the kernel may put off until he goes on.
+ * Somebody is held up inside a record, and a ring of two goes round under him: wrapped or no room, and his record stays.
+ * Not by softirqs, which the kernel may put off until he goes on.
  */
 TEST_F(stress, wrapped)
 {
@@ -247,7 +252,8 @@ TEST_F(stress, wrapped)
 		pid = spawn(hold_in, hold);
 		ASSERT_TRUE(wait_until(5000, held(cpu)));
 		for (context = HARDIRQ; context < self->contexts; context++)
-			ASSERT_EQ(0, generate("burst context=%s cpu=%u count=500 chunk=25 every_us=20", context_names[context], cpu));
+			ASSERT_EQ(0, generate("burst context=%s cpu=%u count=500 chunk=25 every_us=20", context_names[context],
+					      cpu));
 		EXPECT_TRUE(held(cpu));		/* all that was while he was held */
 		q = session_query(self->box.fd);
 		EXPECT_GT(q.lost[cause], 350 * (self->contexts - HARDIRQ));
@@ -297,8 +303,8 @@ static void note_time(const struct event *event, void *arg)
 }
 
 /*
- * A writer held up after its clock reading, with nothing reserved, while others close the packet or nothing is open: FLUSH's
- * promise holds, what comes after it is not older.
+ * A writer held up after its clock reading, with nothing reserved, while others close the packet or nothing is open:
+ * FLUSH's promise holds, what comes after it is not older.
  */
 TEST_F(stress, flush_promise)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CPUs that come for the first time while sessions live, from every context: each event on them is in the trace, or is counted as
- * lost because there was no memory for a relay. Needs a test build of the module, a machine booted with one CPU of several, and
- * memory_limit_mb=2; it must not know how relays come.
+ * CPUs that come for the first time while sessions live, from every context: each event on them is in the trace, or is
+ * counted as lost because there was no memory for a relay. Needs a test build of the module, a machine booted with one CPU
+ * of several, and memory_limit_mb=2; it must not know how relays come.
  */
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -43,7 +43,8 @@ static void write_on(unsigned int cpu, unsigned int contexts)
 
 	for (context = 0; context < contexts; context++)
 		for (kind = 0; kind < NR_KINDS; kind++)
-			generate("burst context=%s cpu=%u class=%s count=20 chunk=3", context_names[context], cpu, kind_names[kind]);
+			generate("burst context=%s cpu=%u class=%s count=20 chunk=3", context_names[context], cpu,
+				 kind_names[kind]);
 }
 
 /* A reader that was there before the CPU takes its relay when it is told of it. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Everything at once: every context of every CPU writes into many sessions of every kind, while they are read, flushed, updated and
- * captured, others come and go or are killed, CPUs go and come, and memory is short. Afterwards every event is accounted for.
- * Needs a test build of the module; it must not know how the relay works inside.
+ * Everything at once: every context of every CPU writes into many sessions of every kind, while they are read, flushed,
+ * updated and captured, others come and go or are killed, CPUs go and come, and memory is short. Afterwards every event is
+ * accounted for. Needs a test build of the module; it must not know how the relay works inside.
  *
  * ETW_STRESS_SECONDS is how long each storm goes on (20); times and counts are comments in the output.
  */
@@ -49,8 +49,8 @@ struct shared {
 	int stop;			/* writers and all who disturb */
 	int finish;			/* readers: the sessions have stopped */
 	struct tally tallies[NR_PLANS];
-	uint64_t bursts, sessions, whole, refused, killed, flushes, late_flushes, updates, enables, captures, queries, toggles;
-	uint64_t packets, short_kb;
+	uint64_t bursts, sessions, whole, refused, killed, flushes, late_flushes, updates, enables, captures, queries;
+	uint64_t toggles, packets, short_kb;
 	char error[400];
 };
 
@@ -106,28 +106,29 @@ struct writer {
 static void write_on(void *arg)
 {
 	struct writer *w = arg;
-	const char *const where[] = { "begin", "record" };
+	const char *const where[] = { "begin", "record" }, *context = context_names[w->context];
 	char place[32] = "";
 	int err;
 
 	if (w->context != TASK)
 		snprintf(place, sizeof(place), "cpu=%u", w->cpu);
 	while (going()) {
-		const unsigned int what = dice(100), count = 20 + dice(200), chunk = 1 + dice(12), every = 30 + dice(300);
+		const unsigned int what = dice(100), count = 20 + dice(200);
 
 		if (w->context == TASK)
 			pin(w->cpu);		/* again: a CPU that goes breaks it */
 		if (what < 5)
-			err = generate("burst context=%s %s count=3 depth=%u", context_names[w->context], place, 2 + dice(7));
+			err = generate("burst context=%s %s count=3 depth=%u", context, place, 2 + dice(7));
 		else if (what < 12)
-			err = generate("burst context=%s %s count=2 hold_us=%u where=%s", context_names[w->context], place,
+			err = generate("burst context=%s %s count=2 hold_us=%u where=%s", context, place,
 				       w->context >= HARDIRQ ? 100 : 1 + dice(3000), where[dice(2)]);
 		else if (what < 17)
-			err = generate("burst context=%s %s count=4 class=large size=%u", context_names[w->context], place,
+			err = generate("burst context=%s %s count=4 class=large size=%u", context, place,
 				       3800 + 4 * dice(18000 / 4));
 		else
-			err = generate("burst context=%s %s count=%u chunk=%u every_us=%u class=%s", context_names[w->context], place,
-				       w->context == NMI ? count / 4 : count, chunk, every, kind_names[dice(NR_KINDS)]);
+			err = generate("burst context=%s %s count=%u chunk=%u every_us=%u class=%s", context, place,
+				       w->context == NMI ? count / 4 : count, 1 + dice(12), 30 + dice(300),
+				       kind_names[dice(NR_KINDS)]);
 		COUNT(bursts);
 		if (err == -ENXIO)		/* its CPU is away */
 			sleep_ms(3);
@@ -261,7 +262,7 @@ static void disturb(void *arg)
 	}
 }
 
-/* What an intermittent session must have, from four readings of the generator: ENABLE and DISABLE lie between two each. */
+/* What a session that comes and goes must have; @e: the generator before and after ENABLE, before and after DISABLE. */
 static const char *window_broken(int fd, const struct tally *t, const struct emitted *e)
 {
 	static char text[256];
@@ -291,10 +292,11 @@ static const char *window_broken(int fd, const struct tally *t, const struct emi
 					why = "not all between ENABLE and DISABLE, but nothing lost";
 				if (!why)
 					continue;
-				snprintf(text, sizeof(text), "%s on CPU %u, %s, %s: read %llu..%llu, emitted %llu %llu %llu %llu", why, cpu,
-					 context_names[context], kind_names[kind], (unsigned long long)s->first,
-					 (unsigned long long)s->next, (unsigned long long)at[0], (unsigned long long)at[1],
-					 (unsigned long long)at[2], (unsigned long long)at[3]);
+				snprintf(text, sizeof(text),
+					 "%s on CPU %u, %s, %s: read %llu..%llu, emitted %llu %llu %llu %llu", why, cpu,
+					 context_names[context], kind_names[kind], (llu)s->first,
+					 (llu)s->next, (llu)at[0], (llu)at[1],
+					 (llu)at[2], (llu)at[3]);
 				return text;
 			}
 	if (lossless && nr)
@@ -343,7 +345,9 @@ static void one_session(void)
 	if (err == 1)
 		err = reader_open(&r, fd, tally_event, &t);
 	for (step = 0; !err && step < steps && going(); step++) {
-		struct etw_session_update update = { .size = sizeof(update), .what = ETW_UPDATE_FLUSH_MS, .flush_ms = 1 + dice(100) };
+		struct etw_session_update update = {
+			.size = sizeof(update), .what = ETW_UPDATE_FLUSH_MS, .flush_ms = 1 + dice(100),
+		};
 		struct etw_provider_ref ref = { .size = sizeof(ref), .name = "test" };
 
 		switch (dice(6)) {
@@ -633,9 +637,10 @@ TEST_F(storm, account)
 			TH_LOG("session %s: %s", plans[i].name, why);
 		EXPECT_EQ(NULL, why);
 		q = session_query(fds[i]);
-		TH_LOG("%-8s %llu written, %llu filtered, %llu overwritten; lost %llu no room, %llu wrapped, %llu nested, %llu too large",
-		       plans[i].name, q.written, q.filtered, q.overwritten, q.lost[ETW_LOST_NO_ROOM], q.lost[ETW_LOST_WRAPPED],
-		       q.lost[ETW_LOST_NESTED], q.lost[ETW_LOST_TOO_LARGE]);
+		TH_LOG("%-8s %llu written, %llu filtered, %llu overwritten; "
+		       "lost %llu no room, %llu wrapped, %llu nested, %llu too large",
+		       plans[i].name, q.written, q.filtered, q.overwritten, q.lost[ETW_LOST_NO_ROOM],
+		       q.lost[ETW_LOST_WRAPPED], q.lost[ETW_LOST_NESTED], q.lost[ETW_LOST_TOO_LARGE]);
 		written += q.written;
 		overwritten += q.overwritten;
 		for (k = 0; k < ETW_NR_LOST; k++)
@@ -648,15 +653,16 @@ TEST_F(storm, account)
 		for (i = 0; i < NR_CONTEXTS; i++)
 			for (k = 0; k < NR_KINDS; k++)
 				emitted += to.nr[cpu][i][k] - from.nr[cpu][i][k];
-	TH_LOG("%llu events in %llu bursts, %llu records, %llu packets read, %u writers inside each other", (unsigned long long)emitted,
-	       (unsigned long long)shared->bursts, (unsigned long long)written, (unsigned long long)shared->packets, deepest);
-	TH_LOG("%llu sessions came and went, %llu of them without loss, %llu were refused, %llu killed; %llu flushes, %llu late, %llu updates, %llu enables, %llu captures",
-	       (unsigned long long)shared->sessions, (unsigned long long)shared->whole, (unsigned long long)shared->refused,
-	       (unsigned long long)shared->killed,
-	       (unsigned long long)shared->flushes, (unsigned long long)shared->late_flushes, (unsigned long long)shared->updates,
-	       (unsigned long long)shared->enables, (unsigned long long)shared->captures);
-	TH_LOG("CPU %u went %llu times; %llu KiB of memory were free", self->cpus - 1, (unsigned long long)shared->toggles,
-	       (unsigned long long)shared->short_kb);
+	TH_LOG("%llu events in %llu bursts, %llu records, %llu packets read, %u writers inside each other",
+	       (llu)emitted, (llu)shared->bursts, (llu)written, (llu)shared->packets, deepest);
+	TH_LOG("%llu sessions came and went, %llu of them without loss, %llu were refused, %llu killed; "
+	       "%llu flushes, %llu late, %llu updates, %llu enables, %llu captures",
+	       (llu)shared->sessions, (llu)shared->whole, (llu)shared->refused,
+	       (llu)shared->killed,
+	       (llu)shared->flushes, (llu)shared->late_flushes, (llu)shared->updates,
+	       (llu)shared->enables, (llu)shared->captures);
+	TH_LOG("CPU %u went %llu times; %llu KiB of memory were free", self->cpus - 1, (llu)shared->toggles,
+	       (llu)shared->short_kb);
 	/* It was a storm: everything happened. */
 	for (i = 0; i < self->contexts; i++) {
 		uint64_t of = 0;
@@ -702,7 +708,9 @@ static void ask_into_nothing(void *arg)
 		const size_t size = 64 << 10;
 		char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		struct etw_session_query *q = (void *)p;
-		struct etw_schema_read read = { .size = sizeof(read), .buf = (uintptr_t)p + 8192, .buf_size = size - 8192 };
+		struct etw_schema_read read = {
+			.size = sizeof(read), .buf = (uintptr_t)p + 8192, .buf_size = size - 8192,
+		};
 		int err;
 
 		if (p == MAP_FAILED)
@@ -751,7 +759,7 @@ static void create_for_ever(void *arg)
 		one_session();
 }
 
-/* The second CPU goes and comes as fast as it can, under everything that takes the locks of enabling, creation and flush. */
+/* A CPU goes and comes as fast as it can, under everything that takes the locks of enabling, creation and flush. */
 TEST_F(storm, cpus_and_enable)
 {
 	uint64_t end;
@@ -793,8 +801,8 @@ TEST_F(storm, cpus_and_enable)
 		EXPECT_EQ(NULL, why);
 		close(fds[i]);
 	}
-	TH_LOG("CPU %u went %u times; %llu enables, %llu queries, %llu sessions", last, toggles, (unsigned long long)shared->enables,
-	       (unsigned long long)shared->queries, (unsigned long long)shared->sessions);
+	TH_LOG("CPU %u went %u times; %llu enables, %llu queries, %llu sessions", last, toggles, (llu)shared->enables,
+	       (llu)shared->queries, (llu)shared->sessions);
 	EXPECT_GT(toggles, 3);
 	EXPECT_GT(shared->enables, 10);
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The generator from user space: see tally.h. It must not share code with the kernel's side, whose mistakes it has to find. */
+/*
+ * The generator seen from user space: see tally.h. It must not share code with the kernel's side, whose mistakes it has to
+ * find.
+ */
 #include "tally.h"
 
 #include "util.h"
@@ -63,7 +66,8 @@ void emitted_read(struct emitted *e)
 	memset(e, 0, sizeof(*e));
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "emitted %u %15s %15s %llu", &cpu, context, kind, &nr) == 4 && cpu < MAX_CPUS)
-			e->nr[cpu][index_of(context, context_names, NR_CONTEXTS)][index_of(kind, kind_names, NR_KINDS)] = nr;
+			e->nr[cpu][index_of(context, context_names, NR_CONTEXTS)]
+			     [index_of(kind, kind_names, NR_KINDS)] = nr;
 		else if (sscanf(line, "held %u %llu", &cpu, &nr) == 2 && cpu < MAX_CPUS)
 			e->held[cpu] = nr;
 		else if (sscanf(line, "rundown %llu %llu", &nr, &refused) == 2) {
@@ -94,7 +98,7 @@ __attribute__((format(printf, 3, 4))) static void wrong(struct tally *t, const s
 
 	if (t->error[0])
 		return;
-	n = snprintf(t->error, sizeof(t->error), "CPU %u, packet %llu, %s: ", e->cpu, (unsigned long long)e->seq, e->class->name);
+	n = snprintf(t->error, sizeof(t->error), "CPU %u, packet %llu, %s: ", e->cpu, (llu)e->seq, e->class->name);
 	va_start(args, format);
 	vsnprintf(t->error + n, sizeof(t->error) - n, format, args);
 	va_end(args);
@@ -117,7 +121,7 @@ static void check_data(struct tally *t, const struct event *e, uint64_t seq, uin
 
 	for (i = 0; i < nr; i++)
 		if (get(e->payload + from + 4 * i, 4) != (first + i) * 2654435761U) {
-			wrong(t, e, "number %llu, element %u of %u is %#x", (unsigned long long)seq, i, nr,
+			wrong(t, e, "number %llu, element %u of %u is %#x", (llu)seq, i, nr,
 			      (uint32_t)get(e->payload + from + 4 * i, 4));
 			return;
 		}
@@ -154,7 +158,7 @@ void tally_event(const struct event *e, void *arg)
 	switch (kind) {
 	case FIXED:
 		if (get(e->payload + 14, 4) != ((uint32_t)seq * 2654435761U ^ cpu << 8 ^ context))
-			wrong(t, e, "number %llu has the check %#x", (unsigned long long)seq, (uint32_t)get(e->payload + 14, 4));
+			wrong(t, e, "number %llu has the check %#x", (llu)seq, (uint32_t)get(e->payload + 14, 4));
 		if (e->payload[13] > t->deepest)
 			t->deepest = e->payload[13];
 		break;
@@ -168,14 +172,14 @@ void tally_event(const struct event *e, void *arg)
 		break;
 	case POINTER:
 		if (!get(e->payload + 13, 8) == t->addresses)
-			wrong(t, e, "address %#llx", (unsigned long long)get(e->payload + 13, 8));
+			wrong(t, e, "address %#llx", (llu)get(e->payload + 13, 8));
 		break;
 	}
 	if (!t->seen[cpu][context][kind].read)
 		t->seen[cpu][context][kind].first = seq;
 	else if (seq < t->seen[cpu][context][kind].next)
-		wrong(t, e, "%s number %llu after %llu", context_names[context], (unsigned long long)seq,
-		      (unsigned long long)t->seen[cpu][context][kind].next - 1);
+		wrong(t, e, "%s number %llu after %llu", context_names[context], (llu)seq,
+		      (llu)t->seen[cpu][context][kind].next - 1);
 	else
 		t->seen[cpu][context][kind].missing += seq - t->seen[cpu][context][kind].next;
 	t->seen[cpu][context][kind].next = seq + 1;
@@ -272,14 +276,14 @@ static const char *classes_broken(const struct classes *c, const struct emitted 
 				emitted += to->nr[cpu][context][kind] - from->nr[cpu][context][kind];
 		if (emitted != q->written + q->filtered + all_lost(q->lost))
 			return broken("%s: %llu emitted, but %llu written, %llu filtered, %llu lost", kind_names[kind],
-				      (unsigned long long)emitted, q->written, q->filtered, (unsigned long long)all_lost(q->lost));
+				      (llu)emitted, q->written, q->filtered, (llu)all_lost(q->lost));
 	}
 	return NULL;
 }
 
 /* What was emitted on @cpu, and how much of it is not in @tally; or what @tally should not have. */
-static const char *cpu_emitted(const struct classes *c, unsigned int cpu, const struct tally *t, const struct emitted *from,
-			       const struct emitted *to, uint64_t *emitted, uint64_t *gap)
+static const char *cpu_emitted(const struct classes *c, unsigned int cpu, const struct tally *t,
+			       const struct emitted *from, const struct emitted *to, uint64_t *emitted, uint64_t *gap)
 {
 	unsigned int kind, context;
 
@@ -290,9 +294,9 @@ static const char *cpu_emitted(const struct classes *c, unsigned int cpu, const 
 			typeof(t->seen[0][0][0]) *seen = &t->seen[cpu][context][kind];
 
 			if (seen->read && (!c->has[kind] || seen->first < first || seen->next > end))
-				return broken("CPU %u, %s, %s: %llu..%llu read, %llu..%llu emitted", cpu, context_names[context],
-					      kind_names[kind], (unsigned long long)seen->first, (unsigned long long)seen->next,
-					      (unsigned long long)first, (unsigned long long)end);
+				return broken("CPU %u, %s, %s: %llu..%llu read, %llu..%llu emitted", cpu,
+					      context_names[context], kind_names[kind], (llu)seen->first, (llu)seen->next,
+					      (llu)first, (llu)end);
 			if (!c->has[kind])
 				continue;
 			*emitted += end - first;
@@ -302,7 +306,8 @@ static const char *cpu_emitted(const struct classes *c, unsigned int cpu, const 
 	return NULL;
 }
 
-const char *tally_broken(int session, const struct tally *t, const struct emitted *from, const struct emitted *to, bool filtered)
+const char *tally_broken(int session, const struct tally *t, const struct emitted *from, const struct emitted *to,
+			 bool filtered)
 {
 	struct etw_session_query q = session_query(session);
 	uint64_t read = 0, state_lost, uncounted = 0, unseen = 0, without_relay = 0, lost_cpu = 0;
@@ -319,14 +324,14 @@ const char *tally_broken(int session, const struct tally *t, const struct emitte
 	for (cpu = 0; cpu < MAX_CPUS; cpu++)
 		read += tally_read(t, cpu) + t->state[cpu];
 	if (read + t->other != q.delivered || q.unread)
-		return broken("%llu records read, %llu delivered, %llu unread", (unsigned long long)(read + t->other), q.delivered,
+		return broken("%llu records read, %llu delivered, %llu unread", (llu)(read + t->other), q.delivered,
 			      q.unread);
 	if (filtered)
 		return NULL;
 	if (t->other)
-		return broken("%llu records of other providers", (unsigned long long)t->other);
+		return broken("%llu records of other providers", (llu)t->other);
 
-	/* State records are known by their class only: what of them is lost or overwritten may be missing on any CPU. */
+	/* state records are known by their class only: what of them is lost or overwritten may be missing anywhere */
 	state_lost = c.has[STATE] ? c.of[STATE].written + all_lost(c.of[STATE].lost) : 0;
 	for (cpu = 0; cpu < MAX_CPUS; cpu++)
 		state_lost -= t->state[cpu];
@@ -342,7 +347,7 @@ const char *tally_broken(int session, const struct tally *t, const struct emitte
 		if (!session_cpu(session, cpu, &r)) {
 			without_relay += emitted;
 			if (gap != emitted)
-				return broken("CPU %u has no relay, but %llu records", cpu, (unsigned long long)(emitted - gap));
+				return broken("CPU %u has no relay, but %llu records", cpu, (llu)(emitted - gap));
 			continue;
 		}
 		counted = r.written + all_lost(r.lost);
@@ -350,18 +355,18 @@ const char *tally_broken(int session, const struct tally *t, const struct emitte
 		lost_cpu -= r.lost[ETW_LOST_CPU];
 		if (counted < emitted + t->state[cpu] || counted > emitted + t->state[cpu] + state_lost)
 			return broken("CPU %u: %llu emitted, %llu state records, but %llu written or lost", cpu,
-				      (unsigned long long)emitted, (unsigned long long)t->state[cpu], (unsigned long long)counted);
+				      (llu)emitted, (llu)t->state[cpu], (llu)counted);
 		if (gap > gone || gap + state_lost < gone)
-			return broken("CPU %u: %llu missing, but %llu lost or overwritten", cpu, (unsigned long long)gap,
-				      (unsigned long long)gone);
+			return broken("CPU %u: %llu missing, but %llu lost or overwritten", cpu, (llu)gap,
+				      (llu)gone);
 		uncounted += counted - emitted - t->state[cpu];
 		unseen += gone - gap;
 	}
 	if (uncounted != state_lost || unseen != state_lost)
-		return broken("%llu state records missing, %llu or %llu by the CPUs", (unsigned long long)state_lost,
-			      (unsigned long long)uncounted, (unsigned long long)unseen);
+		return broken("%llu state records missing, %llu or %llu by the CPUs", (llu)state_lost,
+			      (llu)uncounted, (llu)unseen);
 	if (lost_cpu != without_relay)
-		return broken("%llu lost for want of a relay, %llu emitted there", (unsigned long long)lost_cpu,
-			      (unsigned long long)without_relay);
+		return broken("%llu lost for want of a relay, %llu emitted there", (llu)lost_cpu,
+			      (llu)without_relay);
 	return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What programs need to use /dev/etw-test (see generator/generator.c), to check what it wrote, and to account for every event.
- * It asserts nothing.
+ * What programs need to use /dev/etw-test (see generator/generator.c), to check what it wrote, and to account for every
+ * event. It asserts nothing.
  */
 #ifndef ETW_TALLY_H
 #define ETW_TALLY_H
@@ -15,6 +15,8 @@ enum level { TASK, SOFTIRQ, HARDIRQ, NMI, NR_CONTEXTS };
 enum kind { FIXED, SIZED, LARGE, POINTER, NR_KINDS, STATE = NR_KINDS };
 
 #define MAX_CPUS 8
+
+typedef unsigned long long llu;		/* for printf */
 
 extern const char *const context_names[];
 extern const char *const kind_names[];
@@ -57,11 +59,12 @@ uint64_t tally_read(const struct tally *tally, unsigned int cpu);
 uint64_t tally_missing(const struct tally *tally, unsigned int cpu);
 
 /*
- * R4 to the event, for a stopped and drained @session that had all of "test", or some of its levels or keywords, enabled between
- * two moments when nobody wrote, @from and @to: each event emitted is counted as written, filtered or lost, in its class and on
- * its CPU; each one written is in @tally or was overwritten; none else is. @filtered: it picks tasks, so who filters counts by
- * class only. NULL, or what does not hold.
+ * R4 to the event, for a stopped and drained @session that had all of "test", or some of its levels or keywords, enabled
+ * between two moments when nobody wrote, @from and @to: each event emitted is counted as written, filtered or lost, in its
+ * class and on its CPU; each one written is in @tally or was overwritten; none else is. @filtered: it picks tasks, and then
+ * what was filtered is known by class only. NULL, or what does not hold.
  */
-const char *tally_broken(int session, const struct tally *tally, const struct emitted *from, const struct emitted *to, bool filtered);
+const char *tally_broken(int session, const struct tally *tally, const struct emitted *from, const struct emitted *to,
+			 bool filtered);
 
 #endif

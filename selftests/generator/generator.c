@@ -8,12 +8,12 @@
  *
  *   burst	count=N events (1)
  *	context=task|softirq|hardirq|nmi (task)
- *	cpu=N		there; without it a task writes itself where it runs, the others take the CPU they are started on
+ *	cpu=N		there; without it a task writes itself where it runs, the others take the CPU it is on
  *	class=fixed|sized|large|pointer (fixed)
  *	size=BYTES	of the data of sized and large, a multiple of 4; without it every record has another one
  *	chunk=N		events an interrupt or NMI writes before it returns (1)
  *	every_us=N	time between two interrupts (50)
- *	depth=N		class fixed: each event is a chain of N writers, each interrupted by the next after its clock reading (1)
+ *	depth=N		class fixed: each event is a chain of N writers, each nested in the one before (1)
  *	hold_us=N	class fixed: each writer is held up so long ...
  *	where=begin|record	... after its clock reading, or with its record reserved and not committed (record)
  *	rundown	count=N	state events in every rundown from now on (4)
@@ -201,7 +201,8 @@ static notrace void write_held(const struct etw_event *event, const void *payloa
 		struct etw_relay *r = this_cpu_read(*t->true_relays);
 		u64 now = t->boot_clock ? etw_clock_read(true) : event->now;
 
-		if (t->filter && !etw_filter_has(t->filter, current->pid) && !etw_filter_has(t->filter, current->tgid)) {
+		if (t->filter && !etw_filter_has(t->filter, current->pid) &&
+		    !etw_filter_has(t->filter, current->tgid)) {
 			this_cpu_inc(t->counts->filtered);
 			continue;
 		}
