@@ -216,9 +216,16 @@ TEST_F(stress, nested)
 	EXPECT_EQ(5, self->box.tally.deepest);
 }
 
-static void hold_in(void *what)
+/* Holds a writer up on the last CPU, until he is released. */
+static void hold_in(void *where)
 {
-	generate("burst %s", (const char *)what);
+	generate("burst cpu=%u hold_us=10000000 where=%s", cpus_online() - 1, (const char *)where);
+}
+
+static void release_soon(void *ms)
+{
+	sleep_ms((intptr_t)ms);
+	generate("release");
 }
 
 static bool held(unsigned int cpu)
@@ -237,9 +244,7 @@ TEST_F(stress, wrapped)
 {
 	const unsigned int cpu = self->cpus - 1;
 	unsigned int mode, context;
-	char hold[100];
 
-	snprintf(hold, sizeof(hold), "cpu=%u hold_us=%d", cpu, scaled(400) * 1000);
 	for (mode = 0; mode < 2; mode++) {
 		const unsigned int cause = mode ? ETW_LOST_WRAPPED : ETW_LOST_NO_ROOM;
 		struct etw_session_query q;
@@ -249,7 +254,7 @@ TEST_F(stress, wrapped)
 		self->create.subbuf_size = 4096;
 		self->create.nr_subbufs = 2;
 		ASSERT_EQ(0, box_open(&self->box, self->dev, &self->create));
-		pid = spawn(hold_in, hold);
+		pid = spawn(hold_in, "record");
 		ASSERT_TRUE(wait_until(5000, held(cpu)));
 		for (context = HARDIRQ; context < self->contexts; context++)
 			ASSERT_EQ(0, generate("burst context=%s cpu=%u count=500 chunk=25 every_us=20", context_names[context],
@@ -259,6 +264,7 @@ TEST_F(stress, wrapped)
 		EXPECT_GT(q.lost[cause], 350 * (self->contexts - HARDIRQ));
 		EXPECT_EQ(0, lost_but(&q, cause));
 		EXPECT_EQ(0, q.overwritten);
+		ASSERT_EQ(0, generate("release"));
 		waitpid(pid, NULL, 0);
 		EXPECT_BOX(&self->box);
 		EXPECT_EQ(1, self->box.tally.seen[cpu][TASK][FIXED].read);
@@ -273,12 +279,10 @@ TEST_F(stress, flush_timeout)
 {
 	const unsigned int cpu = self->cpus - 1;
 	struct etw_flush flush;
-	char hold[100];
-	pid_t pid;
+	pid_t pid, releaser;
 
 	ASSERT_EQ(0, box_open(&self->box, self->dev, &self->create));
-	snprintf(hold, sizeof(hold), "cpu=%u hold_us=%d", cpu, scaled(400) * 1000);
-	pid = spawn(hold_in, hold);
+	pid = spawn(hold_in, "record");
 	ASSERT_TRUE(wait_until(5000, held(cpu)));
 	poison(flush);
 	flush.timeout_ms = 20;
@@ -288,9 +292,11 @@ TEST_F(stress, flush_timeout)
 	EXPECT_TRUE(held(cpu));
 	ASSERT_DRAINED(&self->box.reader);
 	EXPECT_EQ(0, tally_read(&self->box.tally, cpu));
+	releaser = spawn(release_soon, (void *)100);
 	EXPECT_NE(0, session_flush(self->box.fd));		/* waits for him */
 	EXPECT_FALSE(held(cpu));
 	waitpid(pid, NULL, 0);
+	waitpid(releaser, NULL, 0);
 	ASSERT_DRAINED(&self->box.reader);
 	EXPECT_EQ(1, tally_read(&self->box.tally, cpu));
 	EXPECT_BOX(&self->box);
@@ -310,13 +316,12 @@ TEST_F(stress, flush_promise)
 {
 	const unsigned int cpu = self->cpus - 1;
 	unsigned int first;
-	char hold[100];
 
 	for (first = 0; first < 2; first++) {
 		int fd = session_make(self->dev, &self->create);
 		uint64_t promise, time = 0;
 		struct reader reader;
-		pid_t pid;
+		pid_t pid, releaser;
 
 		ASSERT_GE(fd, 0);
 		ASSERT_EQ(0, generate("rundown count=0"));
@@ -324,9 +329,9 @@ TEST_F(stress, flush_promise)
 		ASSERT_EQ(0, reader_open(&reader, fd, note_time, &time));
 		if (first)
 			ASSERT_EQ(0, generate("burst cpu=%u class=sized", cpu));
-		snprintf(hold, sizeof(hold), "cpu=%u hold_us=%d where=begin", cpu, scaled(200) * 1000);
-		pid = spawn(hold_in, hold);
+		pid = spawn(hold_in, "begin");
 		ASSERT_TRUE(wait_until(5000, held(cpu)));
+		releaser = spawn(release_soon, (void *)100);
 		promise = session_flush(fd);
 		ASSERT_NE(0, promise);
 		ASSERT_DRAINED(&reader);
@@ -338,6 +343,7 @@ TEST_F(stress, flush_promise)
 		} else {
 			waitpid(pid, NULL, 0);
 		}
+		waitpid(releaser, NULL, 0);
 		EXPECT_NE(0, time);
 		reader_close(&reader);
 		close(fd);

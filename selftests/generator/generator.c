@@ -14,8 +14,9 @@
  *	chunk=N		events an interrupt or NMI writes before it returns (1)
  *	every_us=N	time between two interrupts (50)
  *	depth=N		class fixed: each event is a chain of N writers, each nested in the one before (1)
- *	hold_us=N	class fixed: each writer is held up so long ...
+ *	hold_us=N	class fixed: each writer is held up so long, or until it is released, ...
  *	where=begin|record	... after its clock reading, or with its record reserved and not committed (record)
+ *	release		who is held up goes on
  *	rundown	count=N	state events in every rundown from now on (4)
  *
  *	EINVAL malformed; ENXIO the CPU is not online; EOPNOTSUPP no NMI on this machine; EINTR killed; ETIMEDOUT an NMI
@@ -118,6 +119,7 @@ ETW_EVENT(state, STATE_EVENT, .event_id = 5, .opcode = ETW_OPCODE_DC_START, .run
 #define MAX_HELD	8
 #define MAX_DEPTH	8
 #define MAX_HOLD_US	10000000
+#define HOLD_STEP_US	100
 
 static s32 *data;
 
@@ -134,6 +136,7 @@ static DEFINE_PER_CPU(struct counts, counts);
 static DEFINE_PER_CPU(int, held);
 static atomic64_t rundown_round, rundown_written, rundown_refused;
 static unsigned int rundown_count = 4;
+static unsigned int releases;
 
 struct burst {
 	enum level context;
@@ -174,14 +177,16 @@ static notrace void emit(const struct burst *b, u32 depth);
 
 static notrace void hold(const struct burst *b)
 {
+	const unsigned int before = READ_ONCE(releases);
 	u32 left = b->hold_us;
 
 	if (!left)
 		return;
 	this_cpu_inc(held);
-	for (; left > 1000; left -= 1000)
-		udelay(1000);
-	udelay(left);
+	for (; left > HOLD_STEP_US && READ_ONCE(releases) == before; left -= HOLD_STEP_US)
+		udelay(HOLD_STEP_US);
+	if (left <= HOLD_STEP_US)
+		udelay(left);
 	this_cpu_dec(held);
 }
 
@@ -595,6 +600,10 @@ static int command(char *line, struct burst *b)
 		err = parse_word(b, word);
 		if (err)
 			return err;
+	}
+	if (!strcmp(verb, "release")) {
+		WRITE_ONCE(releases, releases + 1);
+		return 0;
 	}
 	if (!strcmp(verb, "rundown")) {
 		WRITE_ONCE(rundown_count, b->count);
