@@ -29,7 +29,7 @@
 #define SHORT		((u32)(ROOM * 2 / 5))
 #define LONG		((u32)(ROOM * 3 / 5))
 
-#define CLASS		0x1234
+#define CLASS_ID		0x1234
 #define MAX_RECORDS	64
 #define MAX_PACKETS	32
 #define MAX_SLOTS	4
@@ -38,11 +38,11 @@
 #define MAX_FRAMES	8
 #define NOBODY		0xffffffffU
 
-enum action { WRITE_SHORT, WRITE_LONG, FLUSH, READ, NR_ACTIONS };
+enum action { WRITE_SHORT, WRITE_LONG, FLUSH, GET_OR_PUT, NR_ACTIONS };
 static const char letters[] = "WLFR";
 
 #define WRITERS		(BIT(WRITE_SHORT) | BIT(WRITE_LONG))
-#define EVERYTHING	(WRITERS | BIT(FLUSH) | BIT(READ))
+#define EVERYTHING	(WRITERS | BIT(FLUSH) | BIT(GET_OR_PUT))
 
 struct model_record {
 	u64 earliest, latest;		/* of its stamp */
@@ -413,7 +413,7 @@ static void check_packet(const u8 *p, const struct etw_buffer *b, u32 seq)
 			wrong("end of record", at + bytes, m->content);
 			return;
 		}
-		EQUAL(get_number(p + at + (extended ? 2 : 0), extended ? 4 : 2), CLASS);
+		EQUAL(get_number(p + at + (extended ? 2 : 0), extended ? 4 : 2), CLASS_ID);
 		if (extended) {
 			ts = get_number(p + at + 6, 8);
 		} else {
@@ -560,7 +560,7 @@ static struct irq_work hard_work = IRQ_WORK_INIT_HARD(in_hardirq_context);
 /* Where interrupts are off only an NMI can come, and a call stands for it. */
 static void interrupt(enum action action)
 {
-	if (!w.real || action == READ || irqs_disabled()) {
+	if (!w.real || action == GET_OR_PUT || irqs_disabled()) {
 		act(action);
 		return;
 	}
@@ -591,8 +591,8 @@ static u8 legal_here(void)
 	for (i = 0; i < w.depth; i++) {
 		if (w.frames[i].action == FLUSH)
 			mask &= ~BIT(FLUSH);
-		if (w.frames[i].action == READ)
-			mask &= ~BIT(READ);
+		if (w.frames[i].action == GET_OR_PUT)
+			mask &= ~BIT(GET_OR_PUT);
 	}
 	if (w.depth >= ETW_MAX_NESTING || (w.chain && w.depth != w.nr_plan + 1))
 		mask = 0;
@@ -686,7 +686,7 @@ static void drain(void)
 	act(FLUSH);
 	for (i = 0; i < 4 * MAX_PACKETS && !w.wrong; i++) {
 		CHECK(etw_relay_ready(w.relay) || !w.relay->in_hand);
-		act(READ);
+		act(GET_OR_PUT);
 		if (w.in_hand == NOBODY && !etw_relay_ready(w.relay))
 			break;
 	}
@@ -909,7 +909,7 @@ static void use(struct kunit *test, u32 slots, bool overwrite)
 		*per_cpu_ptr(w.relays, cpu) = w.relay;
 	w.targets->nr = 1;
 	w.targets->t[0] = (struct etw_target){
-		.relays = w.relays, .true_relays = w.relays, .counts = w.counts, .class_id = CLASS,
+		.relays = w.relays, .true_relays = w.relays, .counts = w.counts, .class_id = CLASS_ID,
 	};
 	etw_step_hook = hook;
 }
@@ -929,7 +929,7 @@ static void play(struct kunit *test, const char *actions)
 	if (!w.wrong)
 		check_rest();
 	end();
-	failed(test, actions, READ);
+	failed(test, actions, GET_OR_PUT);
 }
 
 static void reserve_and_commit(struct kunit *test)
@@ -1007,7 +1007,7 @@ static void exchange_keeps_what_is_lent(struct kunit *test)
 	EQUAL(w.delivered, 2);
 	check_rest();
 	end();
-	failed(test, "WWWR", READ);
+	failed(test, "WWWR", GET_OR_PUT);
 	use(test, 2, false);
 	begin();
 	fill("WWWR");
@@ -1017,7 +1017,7 @@ static void exchange_keeps_what_is_lent(struct kunit *test)
 	EQUAL(etw_relay_first_seq(w.relay), 1);
 	check_rest();
 	end();
-	failed(test, "WWWR", READ);
+	failed(test, "WWWR", GET_OR_PUT);
 }
 
 static void flush_closes_what_is_open(struct kunit *test)
@@ -1270,6 +1270,19 @@ static const char *const fills_of_four[] = {
 	"", "WW", "LLLL", "WFWFWFWFR", "LLLLRRRRLLLL",
 };
 
+/* Where the number of cases grows with a power, and on a kernel in an emulated machine, some must do. */
+static const char *const deepest_fills[] = { "WWWW" };
+
+#if defined(__KERNEL__) && !defined(CONFIG_UML)
+static const char *const deep_fills[] = { "WWWW" };
+static const char *const deep_fills_of_four[] = { "LLLL" };
+#define REAL	true
+#else
+#define deep_fills		fills
+#define deep_fills_of_four	fills_of_four
+#define REAL	false
+#endif
+
 /* How far a search goes. */
 struct search {
 	u32 slots;
@@ -1327,19 +1340,55 @@ static void one_nested_while_time_rushes(struct kunit *test)
 	everywhere(test, &(struct search){ .slots = 2, FILLS(fills), .more = 1, .tick = RUSH });
 }
 
+static void one_nested_in_real_interrupts(struct kunit *test)
+{
+	everywhere(test, &(struct search){ .slots = 2, FILLS(fills), .more = 1, .real = REAL });
+}
+
 static void two_nested_in_two_slots(struct kunit *test)
 {
-	everywhere(test, &(struct search){ .slots = 2, FILLS(fills), .more = 2 });
+	everywhere(test, &(struct search){ .slots = 2, FILLS(deep_fills), .more = 2 });
 }
 
 static void two_nested_in_four_slots(struct kunit *test)
 {
-	everywhere(test, &(struct search){ .slots = 4, FILLS(fills_of_four), .more = 2 });
+	everywhere(test, &(struct search){ .slots = 4, FILLS(deep_fills_of_four), .more = 2 });
 }
 
 static void two_nested_while_time_rushes(struct kunit *test)
 {
-	everywhere(test, &(struct search){ .slots = 2, FILLS(fills), .more = 2, .tick = RUSH });
+	everywhere(test, &(struct search){ .slots = 2, FILLS(deep_fills), .more = 2, .tick = RUSH });
+}
+
+/* A softirq in the task, a hardirq in it, and what stands for an NMI in that. */
+static void three_levels_in_real_interrupts(struct kunit *test)
+{
+	everywhere(test, &(struct search){ .slots = 2, FILLS(deepest_fills), .more = 2, .chain = true, .real = REAL });
+}
+
+static void three_nested(struct kunit *test)
+{
+	everywhere(test, &(struct search){ .slots = 2, FILLS(deepest_fills), .more = 3, .allowed = BIT(WRITE_SHORT) | BIT(GET_OR_PUT) });
+}
+
+static void four_levels(struct kunit *test)
+{
+	everywhere(test, &(struct search){ .slots = 2, FILLS(deepest_fills), .more = 3, .chain = true });
+}
+
+static void five_levels(struct kunit *test)
+{
+	everywhere(test, &(struct search){ .slots = 2, FILLS(deepest_fills), .more = 4, .chain = true, .allowed = BIT(WRITE_SHORT) });
+}
+
+/* Over all the cases before: no step was left out. */
+static void every_step_was_cut(struct kunit *test)
+{
+	u32 i;
+
+	for (i = 0; i < ETW_NR_STEPS; i++)
+		KUNIT_EXPECT_TRUE_MSG(test, w.cut[i] > 0, "nothing ever ran at %s", step_names[i]);
+	kunit_info(test, "%u steps", ETW_NR_STEPS);
 }
 
 static struct kunit_case cases[] = {
@@ -1359,9 +1408,15 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(one_nested_in_two_slots),
 	KUNIT_CASE(one_nested_in_four_slots),
 	KUNIT_CASE(one_nested_while_time_rushes),
+	KUNIT_CASE(one_nested_in_real_interrupts),
 	KUNIT_CASE(two_nested_in_two_slots),
 	KUNIT_CASE(two_nested_in_four_slots),
 	KUNIT_CASE(two_nested_while_time_rushes),
+	KUNIT_CASE(three_levels_in_real_interrupts),
+	KUNIT_CASE(three_nested),
+	KUNIT_CASE(four_levels),
+	KUNIT_CASE(five_levels),
+	KUNIT_CASE(every_step_was_cut),
 	{}
 };
 

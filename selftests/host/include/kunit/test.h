@@ -68,14 +68,14 @@ static inline void *kunit_kzalloc(struct kunit *test, size_t size, int gfp)
 #define KUNIT_ASSERT_LE(test, a, b)			KUNIT_CHECK(test, (a) <= (b), 1, "")
 #define KUNIT_ASSERT_NOT_NULL(test, a)			KUNIT_CHECK(test, (a) != NULL, 1, "")
 
-static int run_suite(const struct kunit_suite *suite)
+static int run_suite(const struct kunit_suite *suite, int stop)
 {
 	const struct kunit_case *c;
 	int number = 0, failed = 0;
 
 	if (suite->suite_init && suite->suite_init((struct kunit_suite *)suite))
 		return 1;
-	for (c = suite->test_cases; c->run; c++) {
+	for (c = suite->test_cases; c->run && !(stop && failed); c++) {
 		struct kunit test = { .failed = 0 };
 
 		if (!setjmp(test.abort) && !(suite->init && suite->init(&test)))
@@ -85,12 +85,19 @@ static int run_suite(const struct kunit_suite *suite)
 		while (test.nr_memory)
 			free(test.memory[--test.nr_memory]);
 		printf("%sok %d %s.%s\n", test.failed ? "not " : "", ++number, suite->name, c->name);
+		fflush(stdout);
 		failed |= test.failed;
 	}
 	printf("1..%d\n", number);
 	return failed;
 }
 
-#define kunit_test_suite(suite)		int main(void) { return run_suite(&(suite)); }
+/* With an argument: the first case that fails is the last. */
+#define kunit_test_suite(suite)			\
+	int main(int argc, char **argv)		\
+	{					\
+		(void)argv;			\
+		return run_suite(&(suite), argc > 1);	\
+	}
 
 #endif
