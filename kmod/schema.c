@@ -118,6 +118,11 @@ static const u8 type_size[ETW_NR_TYPES] = {
 	[ETW_TYPE_CHARS] = 1, [ETW_TYPE_GUID] = 16, [ETW_TYPE_IPV4] = 4, [ETW_TYPE_IPV6] = 16, [ETW_TYPE_MAC] = 6,
 };
 
+u32 etw_type_size(u8 type)
+{
+	return type < ETW_NR_TYPES ? type_size[type] : 0;
+}
+
 int etw_schema_scan(struct etw_class *class)
 {
 	bool fixed = true;

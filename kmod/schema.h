@@ -15,4 +15,7 @@ void etw_schema_fill(void *buf, const struct etw_class *class, u32 class_id);
  */
 int etw_schema_scan(struct etw_class *class);
 
+/* Bytes of one value of an ETW_TYPE_*, or of one byte of CHARS; 0: it varies, or there is no such type. */
+u32 etw_type_size(u8 type);
+
 #endif

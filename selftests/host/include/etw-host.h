@@ -225,6 +225,7 @@ typedef unsigned int gfp_t;
 #define __GFP_COMP			0U
 #define __GFP_NOFAIL			0U
 
+#define kmalloc(size, gfp)		({ (void)(gfp); malloc(size); })
 #define kzalloc(size, gfp)		({ (void)(gfp); calloc(1, size); })
 #define kcalloc(n, size, gfp)		({ (void)(gfp); calloc(n, size); })
 #define kvzalloc(size, gfp)		({ (void)(gfp); calloc(1, size); })

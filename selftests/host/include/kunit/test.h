@@ -27,6 +27,7 @@ struct kunit_case {
 struct kunit_suite {
 	const char *name;
 	int (*suite_init)(struct kunit_suite *suite);
+	void (*suite_exit)(struct kunit_suite *suite);
 	int (*init)(struct kunit *test);
 	void (*exit)(struct kunit *test);
 	struct kunit_case *test_cases;
@@ -88,6 +89,8 @@ static int run_suite(const struct kunit_suite *suite, int stop)
 		fflush(stdout);
 		failed |= test.failed;
 	}
+	if (suite->suite_exit)
+		suite->suite_exit((struct kunit_suite *)suite);
 	printf("1..%d\n", number);
 	return failed;
 }
