@@ -37,13 +37,20 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set, vm_f
 }
 #endif
 
-/* Up to 6.12 a tracepoint pauses preemption around its probes; from 7.0 on, and for some before, it does not. */
+/*
+ * Up to 6.12 a tracepoint pauses preemption around its probes; from 7.0 on, and for some before, it does not. The other
+ * pair is what a tracepoint does, for probes that are called without one.
+ */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-#define etw_probe_preempt_disable()	preempt_disable_notrace()
-#define etw_probe_preempt_enable()	preempt_enable_notrace()
+#define etw_probe_preempt_disable()		preempt_disable_notrace()
+#define etw_probe_preempt_enable()		preempt_enable_notrace()
+#define etw_tracepoint_preempt_disable()	do { } while (0)
+#define etw_tracepoint_preempt_enable()		do { } while (0)
 #else
-#define etw_probe_preempt_disable()	do { } while (0)
-#define etw_probe_preempt_enable()	do { } while (0)
+#define etw_probe_preempt_disable()		do { } while (0)
+#define etw_probe_preempt_enable()		do { } while (0)
+#define etw_tracepoint_preempt_disable()	preempt_disable_notrace()
+#define etw_tracepoint_preempt_enable()		preempt_enable_notrace()
 #endif
 
 /* An exchange against interrupts of this CPU only; the flag of the instruction tells success. */

@@ -16,6 +16,8 @@
  *	depth=N		class fixed: each event is a chain of N writers, each nested in the one before (1)
  *	hold_us=N	class fixed: each writer is held up so long, or until it is released, ...
  *	where=begin|record	... after its clock reading, or with its record reserved and not committed (record)
+ *	bare=1		context=task: the probe is called as this kernel's tracepoints do, which may be with preemption on; an
+ *			event that nobody wants may then be numbered on another CPU than it was refused on
  *	release		who is held up goes on
  *	rundown	count=N	state events in every rundown from now on (4)
  *
@@ -24,7 +26,9 @@
  *
  * read(2) gives lines "emitted CPU CONTEXT CLASS NUMBER" for every possible CPU, the sequence number of the next such
  * event on that CPU; where an event was really written counts, not where it was asked for. Then "held CPU NUMBER",
- * writers that are being held up there, and "rundown WRITTEN REFUSED".
+ * writers that are being held up there, "rundown WRITTEN REFUSED", and "preemptible CALLS WRITES": how often a probe was
+ * called with preemption on, and how often it was still on where the record is
+ * made, which must be never.
  *
  * Events of one CPU, context and class have the sequence numbers 0, 1, ... in the order in which they reserve.
  */
@@ -134,6 +138,7 @@ struct counts {
 
 static DEFINE_PER_CPU(struct counts, counts);
 static DEFINE_PER_CPU(int, held);
+static atomic64_t preemptible_calls, preemptible_writes;
 static atomic64_t rundown_round, rundown_written, rundown_refused;
 static unsigned int rundown_count = 4;
 static unsigned int releases;
@@ -150,6 +155,7 @@ struct burst {
 	u32 depth;
 	u32 hold_us;
 	bool hold_record;
+	bool bare;
 	int err;
 	struct hrtimer timer;
 	struct completion done;
@@ -168,6 +174,8 @@ static notrace u64 take_seq(struct emission *e)
 	u64 *next = &this_cpu_ptr(&counts)->emitted[e->context][e->burst->class];
 	u64 seq = READ_ONCE(*next);
 
+	if (preemptible())
+		atomic64_inc(&preemptible_writes);
 	WRITE_ONCE(*next, seq + 1);
 	e->taken = true;
 	return seq;
@@ -319,8 +327,7 @@ ETW_PROBE_NAMED(pointer, NULL, TP_PROTO(struct emission *e), TP_ARGS(e))
 	etw_end(&event, &r, sizeof(r));
 }
 
-/* As a tracepoint calls its probe: preemption off, in whatever context. */
-static notrace void emit(const struct burst *b, u32 depth)
+static notrace void call_probe(struct emission *e)
 {
 	static void (*const probes[])(void *class, struct emission *e) = {
 		[FIXED] = probe_fixed, [SIZED] = probe_sized, [LARGE] = probe_large, [POINTER] = probe_pointer,
@@ -328,11 +335,27 @@ static notrace void emit(const struct burst *b, u32 depth)
 	static struct etw_class *const classes[] = {
 		[FIXED] = &fixed_class, [SIZED] = &sized_class, [LARGE] = &large_class, [POINTER] = &pointer_class,
 	};
+	const enum kind class = e->burst->class;
+
+	e->context = interrupt_context_level();
+	probes[class](classes[class], e);
+}
+
+static notrace void emit(const struct burst *b, u32 depth)
+{
 	struct emission e = { .burst = b, .depth = depth };
 
-	preempt_disable_notrace();
-	e.context = interrupt_context_level();
-	probes[b->class](classes[b->class], &e);
+	if (b->bare) {
+		etw_tracepoint_preempt_disable();
+		if (preemptible())
+			atomic64_inc(&preemptible_calls);
+		call_probe(&e);
+		etw_tracepoint_preempt_enable();
+		preempt_disable_notrace();
+	} else {
+		preempt_disable_notrace();
+		call_probe(&e);
+	}
 	if (!e.taken)	/* nobody wanted it, or it was lost */
 		take_seq(&e);
 	preempt_enable_notrace();
@@ -582,6 +605,10 @@ static int parse_word(struct burst *b, char *word)
 		b->depth = number;
 		return number && number <= MAX_DEPTH ? 0 : -EINVAL;
 	}
+	if (!strcmp(word, "bare")) {
+		b->bare = number;
+		return 0;
+	}
 	if (!strcmp(word, "hold_us")) {
 		b->hold_us = number;
 		return number <= MAX_HOLD_US ? 0 : -EINVAL;
@@ -651,6 +678,8 @@ static int control_show(struct seq_file *m, void *unused)
 					   READ_ONCE(per_cpu_ptr(&counts, cpu)->emitted[context][class]));
 	for_each_possible_cpu(cpu)
 		seq_printf(m, "held %d %d\n", cpu, READ_ONCE(per_cpu(held, cpu)));
+	seq_printf(m, "preemptible %lld %lld\n", (s64)atomic64_read(&preemptible_calls),
+		   (s64)atomic64_read(&preemptible_writes));
 	seq_printf(m, "rundown %lld %lld\n", (s64)atomic64_read(&rundown_written), (s64)atomic64_read(&rundown_refused));
 	return 0;
 }
