@@ -118,6 +118,7 @@ typedef struct host_s64 atomic64_t;
 #define __this_cpu_inc(x)		((void)(x)++)
 #define __this_cpu_dec(x)		((void)(x)--)
 #define alloc_percpu(type)		((type *)calloc(1, sizeof(type)))
+#define alloc_percpu_gfp(type, gfp)	({ (void)(gfp); alloc_percpu(type); })
 #define free_percpu(p)			free(p)
 #define for_each_possible_cpu(cpu)	for ((cpu) = 0; (cpu) < 1; (cpu)++)
 #define nr_cpu_ids			1U
@@ -157,6 +158,8 @@ typedef struct mutex spinlock_t;
 #define DEFINE_MUTEX(name)		struct mutex name
 #define mutex_init(m)			((void)((m)->held = 0))
 #define mutex_lock(m)			((void)WARN_ON((m)->held++))
+#define mutex_trylock(m)		((m)->held ? 0 : ++(m)->held)
+#define mutex_lock_interruptible(m)	((void)WARN_ON((m)->held++), 0)
 #define mutex_unlock(m)			((void)WARN_ON(--(m)->held))
 #define spin_lock_init(m)		mutex_init(m)
 #define spin_lock(m)			mutex_lock(m)
@@ -187,15 +190,68 @@ struct irq_work {
 #define irq_work_queue(w)		((w)->func(w))
 #define irq_work_sync(w)		((void)(w))
 
-/* ---- only to be named ---- */
+/* ---- lists and references ---- */
+
+#define LIST_HEAD_INIT(name)		{ &(name), &(name) }
+#define LIST_HEAD(name)			struct list_head name = LIST_HEAD_INIT(name)
+#define list_entry(p, type, member)	container_of(p, type, member)
+#define list_first_entry(h, type, m)	list_entry((h)->next, type, m)
+#define list_empty(h)			((h)->next == (h))
+#define list_for_each_entry(p, h, m)									\
+	for ((p) = list_entry((h)->next, __typeof__(*(p)), m); &(p)->m != (h);				\
+	     (p) = list_entry((p)->m.next, __typeof__(*(p)), m))
+
+static inline void INIT_LIST_HEAD(struct list_head *h)
+{
+	h->next = h;
+	h->prev = h;
+}
+
+static inline void list_add_tail(struct list_head *node, struct list_head *head)
+{
+	node->prev = head->prev;
+	node->next = head;
+	node->prev->next = node;
+	head->prev = node;
+}
+
+static inline void list_del(struct list_head *node)
+{
+	node->prev->next = node->next;
+	node->next->prev = node->prev;
+	node->next = NULL;
+	node->prev = NULL;
+}
+
+static inline void list_replace(struct list_head *old, struct list_head *node)
+{
+	*node = *old;
+	node->next->prev = node;
+	node->prev->next = node;
+}
+
+struct hlist_node {
+	struct hlist_node *next, **pprev;
+};
+
+#define hlist_entry(p, type, member)	container_of(p, type, member)
 
 struct kref {
 	int refs;
 };
 
-struct hlist_node {
-	struct hlist_node *next, **pprev;
-};
+#define kref_init(k)			((void)((k)->refs = 1))
+#define kref_get(k)			((void)(k)->refs++)
+#define kref_get_unless_zero(k)		((k)->refs ? (k)->refs++ : 0)
+#define kref_put(k, release)		((void)(--(k)->refs ? (void)0 : release(k)))
+
+struct module;
+
+#define THIS_MODULE			((struct module *)NULL)
+#define __module_get(m)			((void)(m))
+#define module_put(m)			((void)(m))
+
+/* ---- what comes later does not come ---- */
 
 struct hrtimer {
 	int unused;
@@ -205,9 +261,125 @@ struct work_struct {
 	int unused;
 };
 
+struct workqueue_struct;
+enum hrtimer_restart { HRTIMER_NORESTART, HRTIMER_RESTART };
+
+#define hrtimer_setup(t, f, clock, mode)	((void)(t), (void)(f))
+#define hrtimer_start(t, delay, mode)		((void)(t), (void)(delay))
+#define hrtimer_cancel(t)			((void)(t))
+#define hrtimer_forward_now(t, delay)		((void)(t), (void)(delay))
+#define INIT_WORK(w, f)				((void)(w), (void)(f))
+#define queue_work(q, w)			((void)(q), (void)(w))
+#define cancel_work_sync(w)			((void)(w))
+#define alloc_workqueue(name, flags, n)		((struct workqueue_struct *)calloc(1, 1))
+#define destroy_workqueue(q)			free(q)
+#define synchronize_rcu()			((void)0)
+#define wait_event_interruptible_timeout(wq, condition, timeout)	((void)(timeout), (condition) ? 1L : 0L)
+#define msecs_to_jiffies(ms)			((unsigned long)(ms))
+#define ms_to_ktime(ms)				((ktime_t)(ms) * 1000000)
+#define ktime_compare(a, b)			((a) < (b) ? -1 : (a) > (b))
+#define ktime_sub(a, b)				((a) - (b))
+#define ktime_to_ns(t)				(t)
+#define ktime_mono_to_real(t)			((t) + 77777777)
+#define ktime_mono_to_any(t, offset)		((t) + 1000000)
+#define ktime_get_real_fast_ns()		(77777777ULL)
+#define ktime_get_tai_fast_ns()			(77777777ULL)
+#define get_cycles()				(1ULL)
+#define local_irq_save(flags)			((void)((flags) = 0))
+#define local_irq_restore(flags)		((void)(flags))
+#define fatal_signal_pending(task)		0
+#define schedule_timeout_killable(t)		((void)(t))
+
+/* ---- the one CPU is there from the start ---- */
+
+enum cpuhp_state { CPUHP_BP_PREPARE_DYN };
+
+static int (*etw_host_cpu_prepare)(unsigned int cpu, struct hlist_node *node) __attribute__((unused));
+
+#define cpuhp_setup_state_multi(state, name, prepare, dead)	(etw_host_cpu_prepare = (prepare), (void)(dead), (int)(state))
+#define cpuhp_remove_multi_state(state)				((void)(state), etw_host_cpu_prepare = NULL)
+#define cpuhp_state_add_instance(state, node)			((void)(state), etw_host_cpu_prepare(0, node))
+#define cpuhp_state_remove_instance_nocalls(state, node)	((void)(state), (void)(node))
+#define cpu_online(cpu)						((cpu) == 0)
+#define cpus_read_lock()					barrier()
+#define cpus_read_unlock()					barrier()
+#define smp_call_function_single(cpu, f, arg, wait)		((f)(arg))
+
+/* ---- the one task ---- */
+
 typedef struct {
 	u32 val;
 } kuid_t;
+
+struct pid;
+
+#define task_tgid(task)			((struct pid *)NULL)
+#define get_pid(pid)			(pid)
+#define put_pid(pid)			((void)(pid))
+#define pid_nr(pid)			((void)(pid), 4700)
+#define current_uid()			((kuid_t){ 0 })
+
+static inline void generate_random_uuid(unsigned char *uuid)
+{
+	memset(uuid, 0x42, 16);
+}
+
+static inline long strscpy(char *to, const void *from, size_t size)
+{
+	const char *p = from;
+	size_t n;
+
+	for (n = 0; n < size - 1 && p[n]; n++)
+		to[n] = p[n];
+	memset(to + n, 0, size - n);
+	return n;
+}
+
+/* ---- tracepoints: one, which never fires ---- */
+
+struct tracepoint_func {
+	void *func;
+	void *data;
+};
+
+struct tracepoint {
+	const char *name;
+	struct tracepoint_func *funcs;	/* ends with a NULL func */
+};
+
+struct tracepoint_func etw_host_funcs[64] __attribute__((weak));
+struct tracepoint etw_host_tracepoint __attribute__((weak)) = { "module_free", etw_host_funcs };
+
+#define TP_PROTO(...)			__VA_ARGS__
+#define TP_ARGS(...)			__VA_ARGS__
+#define PARAMS(...)			__VA_ARGS__
+#define TASK_COMM_LEN			16
+#define for_each_kernel_tracepoint(f, data)	(f)(&etw_host_tracepoint, data)
+#define tracepoint_synchronize_unregister()	((void)0)
+
+static inline int tracepoint_probe_register(struct tracepoint *tp, void *probe, void *data)
+{
+	struct tracepoint_func *f = tp->funcs;
+
+	for (; f->func; f++)
+		if (f->data == data)
+			return -EEXIST;
+	*f = (struct tracepoint_func){ probe, data };
+	return 0;
+}
+
+static inline int tracepoint_probe_unregister(struct tracepoint *tp, void *probe, void *data)
+{
+	struct tracepoint_func *f = tp->funcs;
+
+	for (; f->func && f->data != data; f++)
+		;
+	if (!f->func)
+		return -ENOENT;
+	for (; f->func; f++)
+		*f = f[1];
+	return 0;
+}
 
 /* ---- memory ---- */
 
@@ -232,6 +404,7 @@ typedef unsigned int gfp_t;
 #define kvcalloc(n, size, gfp)		({ (void)(gfp); calloc(n, size); })
 #define kzalloc_node(size, gfp, node)	({ (void)(gfp); (void)(node); calloc(1, size); })
 #define kvzalloc_node(size, gfp, node)	({ (void)(gfp); (void)(node); calloc(1, size); })
+#define kvmalloc(size, gfp)		({ (void)(gfp); malloc(size); })
 #define kfree(p)			free((void *)(p))
 #define kvfree(p)			free((void *)(p))
 
