@@ -103,7 +103,7 @@ const struct op ops[] = {
 		NUM(etw_session_create, subbuf_size, 4096, 4096, 4096, 4096, 8192, 8192, 16384, 0, 65536, 4095, 4097, 2048,
 		    1U << 22, 1U << 23, 0x80000000, 12288),
 		NUM(etw_session_create, nr_subbufs, 2, 2, 4, 4, 8, 0, 1, 3, 16, 4096, 8192, 0x80000000, 0xffffffff),
-		NUM(etw_session_create, flush_ms, 0, 1, 2, 10, 1000, ETW_FLUSH_MS_NEVER, ETW_FLUSH_MS_NEVER, ETW_FLUSH_MS_MAX,
+		NUM(etw_session_create, flush_ms, 0, 1, 10, 10, 20, 1000, ETW_FLUSH_MS_NEVER, ETW_FLUSH_MS_NEVER, ETW_FLUSH_MS_MAX,
 		    ETW_FLUSH_MS_MAX + 1, 0x80000000),
 		NUM(etw_session_create, clock, 0, 1, 2, 3, 4, 0xffffffff) } },
 	{ "SESSION_OPEN", "SESSION_OPEN", ETW_IOC_SESSION_OPEN, sizeof(struct etw_session_open), FILES_CONTROL,
