@@ -385,7 +385,7 @@ flushed:	atomic {
  * [etw_session_flush]: -etw_self_losses; -etw_self_clock; -READ_ONCE state; etw_session_now; flush_all; all_delivered;
  *	set complete
  * [flush_all]: flush_round; synchronize_rcu; flush_round
- * [flush_round]: flush_cpu; set flush_positions; set again
+ * [flush_round]: flush_cpu; set flush_positions
  */
 proctype flusher()
 {
