@@ -4,6 +4,8 @@
  * of the tracing module.
  */
 #include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
@@ -89,6 +91,27 @@ static void twice_deleted(void)
 	list_del(&entry);
 }
 
+static int unmarked;
+
+static int racer(void *unused)
+{
+	while (!kthread_should_stop())
+		unmarked++;
+	return 0;
+}
+
+static void race(void)
+{
+	struct task_struct *tasks[2];
+
+	for (int i = 0; i < 2; i++)
+		tasks[i] = kthread_run(racer, NULL, "racer");
+	msleep(3000);
+	for (int i = 0; i < 2; i++)
+		if (!IS_ERR(tasks[i]))
+			kthread_stop(tasks[i]);
+}
+
 static const struct {
 	const char *what;
 	void (*make)(void);
@@ -102,6 +125,7 @@ static const struct {
 	{ "this_cpu", this_cpu },
 	{ "shift", shift },
 	{ "twice_deleted", twice_deleted },
+	{ "race", race },
 };
 
 static int __init planted_init(void)
