@@ -7,7 +7,7 @@
  *   etw_fuzz [--seconds N] [--calls N] [--threads N] [--seed N] [--seeds DIR] [--keep FILE] [--trace FILE] [--blind]
  *
  *   --seconds  how long (60); also -t
- *   --calls    fail with fewer calls than that
+ *   --calls    go on until there were so many, but at most three times as long; fail with fewer
  *   --seeds    programs to begin with (beside the program)
  *   --keep     what had news, as text
  *   --trace    every program before it runs
@@ -366,7 +366,11 @@ static void watch(int device)
 	unsigned int round = 16;
 	int holder = -1;
 
-	while (now_ms() - begin < options.seconds * 1000ULL && !complaint()) {
+	while (!complaint()) {
+		uint64_t tenths = (now_ms() - begin) / 100 / options.seconds;
+
+		if (tenths >= 30 || (tenths >= 10 && calls_done() >= options.calls))
+			break;
 		hurry_grace_periods(round / 4);
 		holder = hold_tracepoints(device, holder, round++ / 16 % 4);
 		usleep(250000);
@@ -521,8 +525,8 @@ static void parse(int argc, char **argv)
 			exit(2);
 		}
 	}
-	if (!options.threads || options.threads > MAX_THREADS) {
-		fprintf(stderr, "etw_fuzz: --threads is 1 to %u\n", MAX_THREADS);
+	if (!options.seconds || !options.threads || options.threads > MAX_THREADS) {
+		fprintf(stderr, "etw_fuzz: --seconds is at least 1, --threads 1 to %u\n", MAX_THREADS);
 		exit(2);
 	}
 }
