@@ -381,7 +381,7 @@ static u64 get_number(const u8 *p, u32 bytes)
 static void check_record(const struct model_record *rec, const u8 *p, u32 number, bool extended, u64 ts)
 {
 	p += extended ? 14 : 6;
-	CHECK(ts >= rec->earliest && ts <= rec->latest);
+	CHECK((ts >= rec->earliest || (s64)w.tick < 0) && ts <= rec->latest);
 	EQUAL(get_number(p, 4), (u32)current->pid);
 	EQUAL(get_number(p + 4, 4), (u32)current->tgid);
 	if (memcmp(p + 8, w.payload[number], rec->len))
@@ -723,7 +723,7 @@ static void reset(void)
 	for (i = 0; i <= r->nr_slots; i++)
 		memset(r->buffers[i].base, 0xa5, r->size);
 	memset(r->losses, 0, sizeof(r->losses));
-	r->clock_offset = 0;
+	r->clock_offset = (s64)w.tick < 0 ? BIT_ULL(40) : 0;
 	r->consumed = w.fresh.consumed;
 	r->next = w.fresh.next;
 	r->spare = w.fresh.spare;
@@ -1073,6 +1073,19 @@ static void fits_to_the_byte(struct kunit *test)
 			end();
 			failed(test, "W", WRITE_LONG);
 		}
+		/* the same for the short way, whose length is constant: the first record's varies */
+		for (len = left - COMPACT - 3; len <= left - COMPACT + 2 && !w.wrong; len++) {
+			begin();
+			act_sized(WRITE_LONG, len);
+			fill("W");
+			EQUAL(w.packets[0].nr, COMPACT + len < left ? 2 : 1);
+			EQUAL(w.packets[0].nr + w.packets[1].nr, 2);
+			check_rest();
+			drain();
+			check_rest();
+			end();
+			failed(test, "L", WRITE_SHORT);
+		}
 		/* nothing, and the largest there is */
 		begin();
 		act_sized(WRITE_LONG, 0);
@@ -1093,29 +1106,34 @@ static void fits_to_the_byte(struct kunit *test)
 	}
 }
 
-/* The next record is @step later than the one before: is it extended? And what it says must be right either way. */
-static bool extended_after(struct kunit *test, u64 step, const char *between, bool long_way)
+/*
+ * After @before, and perhaps a record that is lost, one comes that is @step later than the last one there: is it extended?
+ * And what it says must be right either way.
+ */
+static bool extended_after(struct kunit *test, const char *before, u64 step, bool lose, bool long_way)
 {
-	u64 before, now;
+	u64 last;
 	u32 size;
 
 	begin();
 	w.tick = 0;
 	w.relay->clock_offset += 9 * ETW_COMPACT_RANGE;
 	w.clock = clock_now();
-	fill("W");
-	before = w.relay->extend_at - ETW_COMPACT_RANGE;
-	now = clock_now();
-	w.relay->clock_offset += before + step - now;
+	fill(before);
+	last = w.relay->extend_at - ETW_COMPACT_RANGE;
+	w.relay->clock_offset += last + step - clock_now();
 	w.clock = max(w.clock, clock_now());
-	fill(between);
+	if (lose)
+		act_sized(WRITE_LONG, PAGE_SIZE - 128);
+	EQUAL(w.lost, lose);
+	EQUAL(w.relay->extend_at - ETW_COMPACT_RANGE, last);
 	size = w.position;
 	act_sized(long_way ? WRITE_LONG : WRITE_SHORT, SHORT);
 	size = w.position - size - SHORT;
 	drain();
 	check_rest();
 	end();
-	failed(test, between, WRITE_SHORT);
+	failed(test, before, WRITE_SHORT);
 	return size == EXTENDED;
 }
 
@@ -1125,16 +1143,19 @@ static void stamps_tell_every_distance(struct kunit *test)
 
 	for (way = 0; way < 2; way++) {
 		use(test, 2, false);
-		KUNIT_EXPECT_FALSE(test, extended_after(test, 0, "", way));
+		KUNIT_EXPECT_FALSE(test, extended_after(test, "W", 0, false, way));
 		/* a kernel's clock goes on between the two readings */
-		KUNIT_EXPECT_FALSE(test, extended_after(test, ETW_COMPACT_RANGE - BIT_ULL(30), "", way));
+		KUNIT_EXPECT_FALSE(test, extended_after(test, "W", ETW_COMPACT_RANGE - BIT_ULL(30), false, way));
 #ifndef __KERNEL__
-		KUNIT_EXPECT_FALSE(test, extended_after(test, ETW_COMPACT_RANGE - 1, "", way));
+		KUNIT_EXPECT_FALSE(test, extended_after(test, "W", ETW_COMPACT_RANGE - 1, false, way));
 #endif
-		KUNIT_EXPECT_TRUE(test, extended_after(test, ETW_COMPACT_RANGE, "", way));
-		KUNIT_EXPECT_TRUE(test, extended_after(test, 5 * ETW_COMPACT_RANGE, "", way));
+		KUNIT_EXPECT_TRUE(test, extended_after(test, "W", ETW_COMPACT_RANGE, false, way));
+		KUNIT_EXPECT_TRUE(test, extended_after(test, "W", 5 * ETW_COMPACT_RANGE, false, way));
 		/* back: clamped to the record before, which is no distance */
-		KUNIT_EXPECT_FALSE(test, extended_after(test, -ETW_COMPACT_RANGE, "", way));
+		KUNIT_EXPECT_FALSE(test, extended_after(test, "W", -ETW_COMPACT_RANGE, false, way));
+		/* a loss raises the time last seen, but no record of that time is there to count from */
+		KUNIT_EXPECT_FALSE(test, extended_after(test, "WWW", ETW_COMPACT_RANGE / 2, true, way));
+		KUNIT_EXPECT_TRUE(test, extended_after(test, "WWW", ETW_COMPACT_RANGE, true, way));
 	}
 }
 
@@ -1295,6 +1316,7 @@ struct search {
 	u32 more;			/* this many contexts beside the outermost one, in each other or one after the other */
 	u32 allowed;			/* which */
 	bool chain;			/* each in the one before */
+	u32 outers;			/* the outermost one, if not each in turn */
 	u64 tick;			/* passes at each step */
 };
 
@@ -1316,7 +1338,8 @@ static void everywhere(struct kunit *test, const struct search *search)
 			w.allowed = BIT(WRITE_SHORT);
 		for (i = few ? search->nr_fills - 1 : 0; i < search->nr_fills; i++)
 			for (outer = 0; outer < NR_ACTIONS; outer++)
-				if (!explore(test, search->fills[i], outer, few ? 2 : search->more))
+				if ((!search->outers || search->outers & BIT(outer)) &&
+				    !explore(test, search->fills[i], outer, few ? 2 : search->more))
 					return;
 	}
 	kunit_info(test, "%lu cases, %lu with something nested; %lu real softirqs, %lu real hardirqs; up to %u contexts",
@@ -1361,6 +1384,12 @@ static void two_nested_while_time_rushes(struct kunit *test)
 	everywhere(test, &(struct search){ .slots = 2, FILLS(rushed_fills), .more = 2, .tick = RUSH });
 }
 
+/* A clock may step back: what is recorded must not. */
+static void two_nested_while_time_runs_back(struct kunit *test)
+{
+	everywhere(test, &(struct search){ .slots = 2, FILLS(rushed_fills), .more = 2, .tick = -BIT_ULL(20) });
+}
+
 static void three_nested(struct kunit *test)
 {
 	everywhere(test, &(struct search){
@@ -1380,6 +1409,7 @@ static void five_levels(struct kunit *test)
 {
 	everywhere(test, &(struct search){
 		.slots = 2, FILLS(deepest_fills), .more = 4, .chain = true, .allowed = BIT(WRITE_SHORT),
+		.outers = BIT(WRITE_SHORT),
 	});
 }
 
@@ -1413,6 +1443,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(two_nested_in_two_slots),
 	KUNIT_CASE(two_nested_in_four_slots),
 	KUNIT_CASE(two_nested_while_time_rushes),
+	KUNIT_CASE(two_nested_while_time_runs_back),
 	KUNIT_CASE(three_nested),
 	KUNIT_CASE(four_levels),
 	KUNIT_CASE(five_levels),
