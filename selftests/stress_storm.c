@@ -4,7 +4,8 @@
  * updated and captured, others come and go or are killed, CPUs go and come, and memory is short. Afterwards every event is
  * accounted for. Needs a test build of the module; it must not know how the relay works inside.
  *
- * ETW_STRESS_SECONDS is how long each storm goes on (20); times and counts are comments in the output.
+ * ETW_STRESS_SECONDS is how long each storm goes on (20), or longer until everything has happened; counts are comments in
+ * the output.
  */
 #include <poll.h>
 #include <signal.h>
@@ -94,6 +95,11 @@ static unsigned int seconds(void)
 
 	return nr > 0 ? nr : 20;
 }
+
+/* A storm goes on for its time and until @happened, but not for ever. */
+#define STORM_GOES_ON(begin, happened)								\
+	(!shared->error[0] && now_ns() < (begin) + scaled(600000) * 1000000ULL &&			\
+	 (now_ns() < (begin) + seconds() * 1000000000ULL || !(happened)))
 
 /* ---- who writes ---- */
 
@@ -462,7 +468,7 @@ static uint64_t meminfo(const char *name)
 #define HOG_STEP (1UL << 20)
 #define HOG_FLOOR_KB (40UL << 10)
 
-/* Keeps the machine short of memory and without large blocks: every other page of what it touched it gives back. */
+/* Keeps the machine short of memory and without large blocks: of what it touched it gives single pages back. */
 static void hog(void *arg)
 {
 	char *at[4096];
@@ -474,14 +480,12 @@ static void hog(void *arg)
 		uint64_t left = meminfo("MemFree:");
 
 		if (left > HOG_FLOOR_KB + 4096 && nr < ARRAY_SIZE(at)) {
-			char *p = mmap(NULL, HOG_STEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			char *p = mmap(NULL, HOG_STEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+				       -1, 0);
 
 			if (p == MAP_FAILED)
 				break;
-			madvise(p, HOG_STEP, MADV_NOHUGEPAGE);
-			for (page = 0; page < HOG_STEP; page += 4096)
-				p[page] = 1;
-			for (page = 0; page < HOG_STEP; page += 8192)
+			for (page = 0; page < HOG_STEP; page += 65536)
 				madvise(p + page, 4096, MADV_DONTNEED);
 			at[nr++] = p;
 		} else if (left < HOG_FLOOR_KB && nr) {
@@ -563,11 +567,32 @@ static void write_all(unsigned int cpus, unsigned int contexts)
 	}
 }
 
+/* Of everything a storm is made of there was some. */
+static bool all_happened(unsigned int cpus, unsigned int contexts, const struct emitted *from)
+{
+	struct emitted now;
+	unsigned int cpu, context, kind;
+
+	emitted_read(&now);
+	for (context = 0; context < contexts; context++) {
+		uint64_t nr = 0;
+
+		for (cpu = 0; cpu < cpus; cpu++)
+			for (kind = 0; kind < NR_KINDS; kind++)
+				nr += now.nr[cpu][context][kind] - from->nr[cpu][context][kind];
+		if (nr < 1000)
+			return false;
+	}
+	return shared->bursts > 300 && shared->sessions > 5 && shared->whole && shared->killed > 5 &&
+	       (cpus == 1 || shared->toggles > 2) && shared->updates && shared->enables && shared->captures &&
+	       shared->flushes && shared->queries && shared->short_kb;
+}
+
 TEST_F(storm, account)
 {
 	struct emitted from, to;
 	struct etw_session_query q;
-	uint64_t end, written = 0, lost[ETW_NR_LOST] = { 0 }, overwritten = 0, emitted = 0;
+	uint64_t begun, written = 0, lost[ETW_NR_LOST] = { 0 }, overwritten = 0, emitted = 0;
 	unsigned int i, k, cpu, readers, deepest = 0;
 	const char *why;
 
@@ -588,7 +613,6 @@ TEST_F(storm, account)
 			begin(read_plan, (void *)(intptr_t)i);
 	readers = nr_pids;
 	begin(hog, NULL);
-	ASSERT_TRUE(wait_until(60000, __atomic_load_n(&shared->short_kb, __ATOMIC_RELAXED)));
 	/* stopped until its events are wanted */
 	begin(write_anywhere, NULL);
 	picked = pids[nr_pids - 1];
@@ -610,7 +634,7 @@ TEST_F(storm, account)
 	if (self->cpus > 1)
 		begin(toggle_cpu, (void *)(intptr_t)(self->cpus - 1));
 
-	for (end = now_ns() + seconds() * 1000000000ULL; now_ns() < end && !shared->error[0]; sleep_ms(50))
+	for (begun = now_ns(); STORM_GOES_ON(begun, all_happened(self->cpus, self->contexts, &from)); sleep_ms(50))
 		;
 	__atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
 	ASSERT_TRUE(end_all(readers));
@@ -663,26 +687,12 @@ TEST_F(storm, account)
 	       (llu)shared->enables, (llu)shared->captures);
 	TH_LOG("CPU %u went %llu times; %llu KiB of memory were free", self->cpus - 1, (llu)shared->toggles,
 	       (llu)shared->short_kb);
-	/* It was a storm: everything happened. */
-	for (i = 0; i < self->contexts; i++) {
-		uint64_t of = 0;
-
-		for (cpu = 0; cpu < self->cpus; cpu++)
-			for (k = 0; k < NR_KINDS; k++)
-				of += to.nr[cpu][i][k] - from.nr[cpu][i][k];
-		EXPECT_GT(of, 1000);
-	}
+	EXPECT_TRUE(all_happened(self->cpus, self->contexts, &from));
 	EXPECT_GT(lost[ETW_LOST_NO_ROOM], 0);
 	EXPECT_GT(lost[ETW_LOST_NESTED], 0);
 	EXPECT_GT(lost[ETW_LOST_TOO_LARGE], 0);
 	EXPECT_GT(overwritten, 0);
 	EXPECT_GE(deepest, 4);
-	EXPECT_GT(shared->sessions, 5);
-	EXPECT_GT(shared->whole, 0);
-	EXPECT_GT(shared->killed, 5);
-	EXPECT_GT(shared->updates * shared->enables * shared->captures * shared->flushes * shared->queries, 0);
-	if (self->cpus > 1)
-		EXPECT_GT(shared->toggles, 2);
 }
 
 /* ---- enabling and CPUs ---- */
@@ -762,7 +772,7 @@ static void create_for_ever(void *arg)
 /* A CPU goes and comes as fast as it can, under everything that takes the locks of enabling, creation and flush. */
 TEST_F(storm, cpus_and_enable)
 {
-	uint64_t end;
+	uint64_t begun;
 	unsigned int i, last = self->cpus - 1, toggles = 0;
 	const char *why;
 
@@ -784,7 +794,7 @@ TEST_F(storm, cpus_and_enable)
 	begin(create_for_ever, NULL);
 	write_all(self->cpus, self->contexts);
 	pin(0);
-	for (end = now_ns() + seconds() * 1000000000ULL; now_ns() < end && !shared->error[0]; toggles++) {
+	for (begun = now_ns(); STORM_GOES_ON(begun, toggles > 3 && shared->enables > 10 && shared->sessions); toggles++) {
 		ASSERT_EQ(0, cpu_online(last, false));
 		ASSERT_EQ(0, cpu_online(last, true));
 	}
