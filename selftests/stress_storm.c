@@ -580,11 +580,11 @@ static bool all_happened(unsigned int cpus, unsigned int contexts, const struct 
 		for (cpu = 0; cpu < cpus; cpu++)
 			for (kind = 0; kind < NR_KINDS; kind++)
 				nr += now.nr[cpu][context][kind] - from->nr[cpu][context][kind];
-		if (nr < 1000)
+		if (nr < 500)
 			return false;
 	}
-	return shared->bursts > 300 && shared->sessions > 5 && shared->whole && shared->killed > 5 &&
-	       (cpus == 1 || shared->toggles > 2) && shared->updates && shared->enables && shared->captures &&
+	return shared->bursts > 200 && shared->sessions > 3 && shared->whole && shared->killed > 2 &&
+	       (cpus == 1 || shared->toggles > 1) && shared->updates && shared->enables && shared->captures &&
 	       shared->flushes && shared->queries && shared->short_kb;
 }
 
