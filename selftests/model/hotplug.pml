@@ -4,9 +4,9 @@
  * and stopped, for Spin 6.5. Knows of a relay only how many records are in its open packet and how many are delivered:
  * relay.pml has the ring, stamps.pml a FLUSH that interrupts a writer. See relay.pml for the comments in brackets.
  *
- * One CPU that is switched on and off; what the hotplug lock covers is as in the kernel: switching holds it for writing,
- * making the session's relays and flushing for reading, and a CPU that dies may write until it is dead, when it is no
- * longer online. Who makes the session runs on another, as do the reader, FLUSH, the flush timer and STOP.
+ * One CPU that is switched on and off; what the hotplug lock covers is as in the kernel: switching holds it for
+ * writing, making the session's relays and flushing for reading, and a CPU that dies may write until it is dead, when
+ * it is no longer online. Who makes the session runs on another, as do the reader, FLUSH, the flush timer and STOP.
  *
  *   ONLINE  is it on at first      NH  how often it is switched      NW  records it writes      NF  FLUSH calls
  *   TIMER   1: the flush timer comes once

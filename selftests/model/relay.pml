@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The ring of one relay as kmod/relay.{c,h} builds it, for Spin 6.5: one owning CPU whose contexts nest strictly and one
+ * The ring of one relay as kmod/relay.{c,h} builds it, for Spin 6.5: one owning CPU whose contexts nest strictly and a
  * reader on another CPU. Knows nothing of time and of what FLUSH promises (stamps.pml), of sleepers (wakeup.pml) and of
  * CPUs that come and go (hotplug.pml). The program "run" beside it builds and runs them all.
  *
@@ -196,7 +196,7 @@ inline deliver(s, p)
 #ifdef M_EARLYREL
 	d_step { b = sl[s].ix; DELIVER(s, p) };
 #endif
-	d_step { b = sl[s].ix;					/* [etw_relay_deliver] index; open, so only we change it */
+	d_step { b = sl[s].ix;				/* [etw_relay_deliver] index; open, so only we change it */
 #ifndef M_EARLYREL
 		assert(sl[s].open && sl[s].lap == LAP(p));
 #endif
@@ -265,7 +265,7 @@ inline close_packet(p)
 	COMMIT(SLOT(p), p, 0, S - OFF(p), 1, late);
 late:	atomic { OWN(h); bf[h].content = OFF(p); bf[h].disc = smp; smp = 0; h = 0; b = 0 }
 #else
-	d_step { OWN(b); bf[b].content = OFF(p); bf[b].disc = smp; smp = 0; b = 0 };	/* [close_packet] content, lost */
+	d_step { OWN(b); bf[b].content = OFF(p); bf[b].disc = smp; smp = 0; b = 0 };	/* [close_packet] */
 	COMMIT(SLOT(p), p, 0, S - OFF(p), 1, closed)	/* [close_packet] commit */
 #endif
 }
@@ -367,7 +367,8 @@ inline write_one(z)
 again:
 	atomic {
 		END;
-		old = reserve;					/* [etw_relay_reserve (a)] [etw_relay_reserve (b)] [etw_relay_reserve (c)] */
+		/* [etw_relay_reserve (a)] [etw_relay_reserve (b)] [etw_relay_reserve (c)] */
+		old = reserve;
 #ifdef M_SAMPLEONCE
 		smp = sample;
 #endif
@@ -400,7 +401,7 @@ room_d:
 room_e:
 #endif
 #if !defined(M_LATESAMPLE) && !defined(M_SAMPLEONCE)
-	smp = (OFF(old) != 0 -> lost : 0);			/* [etw_relay_reserve] lost, if there is a packet to close */
+	smp = (OFF(old) != 0 -> lost : 0);			/* [etw_relay_reserve] lost, if one is closed */
 #endif
 fits:
 	atomic {						/* [etw_relay_reserve (f)] */
@@ -602,7 +603,8 @@ end:	do
 		check(IN_HAND); ldisc = bf[b].disc; delivered = delivered + COUNT(IN_HAND);	/* [etw_relay_put] */
 		in_hand = 0; got = 0; b = 0 }
 #else
-	:: atomic { !got && READY(consumed) -> b = W(consumed).ix; bf[b].rd = 1; in_hand = 1; got = 1 }	/* [get_discard] */
+	/* [get_discard] */
+	:: atomic { !got && READY(consumed) -> b = W(consumed).ix; bf[b].rd = 1; in_hand = 1; got = 1 }
 	:: atomic { got ->					/* [etw_relay_put] delivered */
 		check(IN_HAND); ldisc = bf[b].disc; delivered = delivered + COUNT(IN_HAND); putting = 1 }
 		atomic { consumed = consumed + S;		/* [etw_relay_put] consumed */
@@ -682,7 +684,8 @@ proctype fin()
 			:: else ->
 				assert(sl[i].cb == 0 && sl[i].cr == 0);
 				if
-				:: OVER && !sl[i].taken && sl[i].lap > 0 -> unread = unread + bf[sl[i].ix].nrec	/* [etw_relay_unread] */
+				/* [etw_relay_unread] */
+				:: OVER && !sl[i].taken && sl[i].lap > 0 -> unread = unread + bf[sl[i].ix].nrec
 				:: !OVER && sl[i].lap > 0 && (sl[i].lap * N + i) * S >= consumed ->
 					unread = unread + bf[sl[i].ix].nrec
 				:: else

@@ -4,22 +4,22 @@
  * kmod/session.c, for Spin 6.5. Knows nothing of buffers: the packets follow each other without end, relay.pml has the
  * ring. See there for what a transition is, and for the comments in brackets.
  *
- * On the owning CPU a task writer (level 0), an interrupting writer and the flush handler, whose levels are free; beside
- * it a clock and somebody who calls FLUSH. As folded there: load and exchange of last_seen are one transition.
+ * On the owning CPU a task writer (level 0), an interrupting writer and the flush handler, whose levels are free;
+ * beside it a clock and somebody who calls FLUSH. As folded there: load and exchange of last_seen are one transition.
  *
  *   NT NI LI  records of the two writers, level of the second     NF LF  FLUSH calls, level of the handler
  *   NE     calls of the handler alone, for nobody: the flush timer, or another relay's
  *   MOD    stands for 2^32       LAST  where the clock stops
- *   BACK   the clock may be read too early by one; not with FLUSH: it does not step back by as much as a call to another
- *          CPU takes
+ *   BACK   the clock may be read too early by one; not with FLUSH: it does not step back by as much as a call to
+ *          another CPU takes
  *   M_*    one seeded mistake each; the runner has the list
  *
  * A record is 1 unit, a packet S = 3: two records and the padding. A record that does not fit may be lost.
  *
- * Asserted: in the order of positions stamps, and with them the ends of packets, never decrease; each record's stamp can
- * be told from its header, of which a compact one has the time modulo MOD, and the first of a packet is extended; when
- * FLUSH returns every record older than its time is delivered, and no record comes later that is older; the same for the
- * end of a packet once it and all before it are delivered (complete_up_to); FLUSH ends.
+ * Asserted: in the order of positions stamps, and with them the ends of packets, never decrease; each record's stamp
+ * can be told from its header, of which a compact one has the time modulo MOD, and the first of a packet is extended;
+ * when FLUSH returns every record older than its time is delivered, and no record comes later that is older; the same
+ * for the end of a packet once it and all before it are delivered (complete_up_to); FLUSH ends.
  *
  * Not here: that a clamped time is late by up to the length of an interrupt, STOP
  * (no writer is left then), several relays at once (each clamps to its own last_seen, and they share nothing else).
@@ -66,7 +66,7 @@ byte nesting;					/* etw_nesting */
 bit inside[2], wait_for[2];			/* not preemptible; the grace period waits for it */
 
 /* ghosts */
-byte first[NP];					/* stamp of the packet's first record plus one, until it is delivered; 0 none */
+byte first[NP];					/* stamp of its first record plus one until it is delivered; or 0 */
 byte ends[NP];					/* its end, until it and all before are delivered */
 byte whole;					/* packets delivered from the first on without a gap */
 byte prev;					/* of the last exchange of reserve */
@@ -162,12 +162,12 @@ byte position;
  *	etw_try_cmpxchg64_local last_seen; READ_ONCE extend_at; -READ_ONCE base; etw_try_cmpxchg64_local reserve;
  *	WRITE_ONCE extend_at
  * [etw_relay_reserve]: READ_ONCE reserve; READ_ONCE last_seen; cmpxchg64_local last_seen; READ_ONCE extend_at; -room;
- *	READ_ONCE reserve; -etw_relay_lose; -READ_ONCE lost; cmpxchg64_local reserve; WRITE_ONCE extend_at; close_packet;
- *	open_slot; -begin_packet; WRITE_ONCE current_slot
+ *	READ_ONCE reserve; -etw_relay_lose; -READ_ONCE lost; cmpxchg64_local reserve; WRITE_ONCE extend_at;
+ *	close_packet; open_slot; -begin_packet; WRITE_ONCE current_slot
  */
 inline event(me)
 {
-	READ(now);						/* [etw_begin] the clock; the count was the caller's step */
+	READ(now);						/* [etw_begin] the clock; BEGIN counted */
 	/* the short way */
 	atomic {						/* [etw_relay_try_reserve (a)] and the hints */
 		old = reserve;
@@ -258,7 +258,7 @@ again:
 		fi
 	}
 	if
-	:: atomic { reserve != old -> goto retry }		/* [room] none, but stale: [etw_relay_reserve] reserve again */
+	:: atomic { reserve != old -> goto retry }		/* [etw_relay_reserve] reserve again */
 	:: atomic { reserve == old -> goto out }		/* [etw_relay_lose] */
 	:: true
 	fi;

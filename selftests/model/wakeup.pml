@@ -4,8 +4,8 @@
  * Spin 6.5. Knows of a packet only that it was delivered. See relay.pml for the comments in brackets.
  *
  * Memory is TSO, made explicit: each CPU has a queue of stores that reach memory one by one at any later time, its own
- * loads see them, a full barrier and whatever is locked (an atomic exchange, a wait queue) waits until it is empty. So a
- * barrier left out is seen, as store buffering. Loads are in order, and so are stores.
+ * loads see them, a full barrier and whatever is locked (an atomic exchange, a wait queue) waits until it is empty. So
+ * a barrier left out is seen, as store buffering. Loads are in order, and so are stores.
  *
  * Each relay has a CPU with a writer and, interrupting it, its irq_work; relay 0 has a reader in poll(), and somebody
  * waits in FLUSH for all packets of all relays, each on a CPU of its own.
@@ -84,7 +84,10 @@ end:	do
 	od
 }
 
-/* [etw_relay_deliver], its end: smp_store_release word; smp_mb; READ_ONCE waiting; READ_ONCE session_waiting; irq_work_queue */
+/*
+ * [etw_relay_deliver], its end: smp_store_release word; smp_mb; READ_ONCE waiting; READ_ONCE session_waiting;
+ *	irq_work_queue
+ */
 proctype writer(byte r) provided (!in_irq[r])
 {
 	byte n;
@@ -109,7 +112,7 @@ proctype writer(byte r) provided (!in_irq[r])
 #endif
 #endif
 		if
-		:: atomic { wanted && DRAINED(r) -> pending[r] = 1; wanted = 0 }	/* [etw_relay_deliver] irq_work_queue() */
+		:: atomic { wanted && DRAINED(r) -> pending[r] = 1; wanted = 0 }	/* irq_work_queue() */
 		:: !wanted
 		fi
 	:: n == ND -> break
