@@ -853,7 +853,10 @@ static bool other_call(struct worker *w, const struct call *c, struct table *t)
 		result = do_mremap(t, op, c);
 		break;
 	case OP_MADVISE:
-		if (part(t, op, c, "length", &at, &length))
+		/* a machine check is not what is tested */
+		if (arg_of(op, c, "advice") == MADV_HWPOISON || arg_of(op, c, "advice") == MADV_HWPOISON + 1)
+			errno = EINVAL;
+		else if (part(t, op, c, "length", &at, &length))
 			result = madvise(at, length, arg_of(op, c, "advice"));
 		break;
 	case OP_TOUCH:

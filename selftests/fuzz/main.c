@@ -116,6 +116,23 @@ static void corpus_add(const struct program *p, uint32_t nr, struct random *r)
 	pthread_mutex_unlock(&corpus_lock);
 }
 
+/* One ENABLE costs as much as hundreds of other calls: few programs keep more than one. */
+static void drop_enables(struct program *p, struct random *r)
+{
+	uint32_t i, kept = 0;
+	bool seen = false;
+
+	for (i = 0; i < p->nr; i++) {
+		if (ops[p->calls[i].op].cmd == ETW_IOC_SESSION_ENABLE) {
+			if (seen && random_below(r, 8))
+				continue;
+			seen = true;
+		}
+		p->calls[kept++] = p->calls[i];
+	}
+	p->nr = kept;
+}
+
 /* The seeds first, each once; then mostly changed ones, more often of those found last. */
 static void choose(struct thread *t)
 {
@@ -128,11 +145,12 @@ static void choose(struct thread *t)
 			return;
 		}
 	/* a session takes milliseconds to come and to go, what is asked of one microseconds */
-	if (random_below(&t->random, 8) < 5) {
+	if (random_below(&t->random, 4)) {
 		if (nr_seeds && atomic_load(&t->table.files[FIRST_SESSION]) < 0)
 			t->program = corpus[random_below(&t->random, nr_seeds)];
 		else
-			program_make(&t->program, random_below(&t->random, 8), &t->random);
+			program_make(&t->program, random_below(&t->random, 16), &t->random);
+		drop_enables(&t->program, &t->random);
 		return;
 	}
 	pthread_mutex_lock(&corpus_lock);
@@ -143,6 +161,7 @@ static void choose(struct thread *t)
 	other = corpus[random_below(&t->random, nr_corpus)];
 	pthread_mutex_unlock(&corpus_lock);
 	program_mutate(&t->program, &other, &t->random);
+	drop_enables(&t->program, &t->random);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -244,12 +263,13 @@ static void cause_test_events(unsigned int round)
 {
 	static const char *const contexts[] = { "task", "softirq", "hardirq", "nmi" };
 	static const char *const classes[] = { "fixed", "sized", "large", "pointer" };
+	const unsigned int cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	char text[128];
 	int fd = open("/dev/etw-test", O_WRONLY | O_CLOEXEC), len;
 
 	if (fd < 0)
 		return;
-	len = snprintf(text, sizeof(text), "burst context=%s cpu=%u count=20 class=%s", contexts[round % 4], round / 4 % 2,
+	len = snprintf(text, sizeof(text), "burst context=%s cpu=%u count=20 class=%s", contexts[round % 4], round / 4 % cpus,
 		       classes[round / 8 % 4]);
 	if (write(fd, text, len) != len)
 		perror("etw_fuzz: /dev/etw-test");
