@@ -24,7 +24,7 @@
 #define NR_CLASSES	10
 #define ELSEWHERE	1234567		/* no task of this test */
 
-#if defined(__KERNEL__) && !defined(CONFIG_UML)
+#ifdef __KERNEL__
 #define ROUNDS		200		/* each waits for grace periods */
 #else
 #define ROUNDS		20000

@@ -15,7 +15,7 @@
 #define MOST_BYTES	512
 #define SEED		20261129U
 
-#if defined(__KERNEL__) && !defined(CONFIG_UML)
+#ifdef __KERNEL__
 #define ROUNDS		2000
 #else
 #define ROUNDS		100000

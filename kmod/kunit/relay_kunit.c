@@ -33,7 +33,7 @@
  * A sanitized kernel in an emulated machine needs a hundred times as long for a case: few states and writers must do
  * where cases are many, and no further lap.
  */
-#if defined(__KERNEL__) && !defined(CONFIG_UML)
+#ifdef __KERNEL__
 #define FEW		true
 #else
 #define FEW		false
