@@ -200,6 +200,7 @@ TEST_F(enable, replaces)
 	struct etw_enable e = enable_make("process");
 	struct etw_provider_query q;
 	__s32 pids[] = { 1 };
+	__u64 id;
 
 	e.level = 4;
 	e.any = ~0ULL;
@@ -208,6 +209,7 @@ TEST_F(enable, replaces)
 	ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
 	work_rename("one", 0, 3);
 	q = session_provider(self->fd, "process");
+	id = q.id;
 	EXPECT_EQ(4, q.level);
 	EXPECT_EQ(~0ULL, q.any);
 	EXPECT_EQ(1, q.nr_pids);
@@ -236,6 +238,7 @@ TEST_F(enable, replaces)
 	ASSERT_EQ(1, enable_all(self->fd, "Linux-Kernel-Process"));
 	EXPECT_EQ(1, session_query(self->fd).nr_enabled);
 	EXPECT_EQ(0, session_provider(self->fd, "process").nr_events);
+	EXPECT_EQ(id, session_provider(self->fd, "process").id);
 }
 
 TEST_F(enable, events_in_and_out)

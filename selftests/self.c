@@ -181,6 +181,25 @@ TEST_F(self, clock_snapshot)
 	EXPECT_LE(clocks[0], snapshot.time);
 }
 
+/* What was enabled once and is no more is not written, though the session still knows the class. */
+TEST_F(self, only_what_is_enabled)
+{
+	struct etw_enable e = enable_make("etw");
+
+	OPEN_LOG("monotonic", NULL);
+	FLUSH_AND_DRAIN();
+	EXPECT_GT(log_count(&self->log, "clock_snapshot"), 0);
+	e.any = 1;				/* its keyword "session" */
+	ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+	FLUSH_AND_DRAIN();
+	self->log.nr = 0;
+	FLUSH_AND_DRAIN();
+	ASSERT_EQ(0, call(self->fd, ETW_IOC_SESSION_STOP, NULL));
+	ASSERT_DRAINED(&self->reader);
+	EXPECT_EQ(0, log_count(&self->log, "clock_snapshot"));
+	EXPECT_EQ(1, log_count(&self->log, "session_stop"));
+}
+
 static struct {
 	uint64_t records, count, first, last;
 	int64_t cause, cpu;
