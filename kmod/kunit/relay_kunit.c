@@ -882,7 +882,7 @@ static struct etw_relay *create(u32 slots, bool overwrite)
 
 static void let_go(void)
 {
-	etw_step_hook = NULL;
+	WRITE_ONCE(etw_step_hook, NULL);
 	w.active = false;
 	if (!IS_ERR_OR_NULL(w.relay)) {
 		mutex_unlock(&w.relay->lock);
@@ -926,7 +926,7 @@ static void use(struct kunit *test, u32 slots, bool overwrite)
 	w.targets->t[0] = (struct etw_target){
 		.relays = w.relays, .true_relays = w.relays, .counts = w.counts, .class_id = CLASS_ID,
 	};
-	etw_step_hook = hook;
+	WRITE_ONCE(etw_step_hook, hook);
 }
 
 static void test_exit(struct kunit *test)
