@@ -282,7 +282,7 @@ static uint64_t place(struct worker *w, unsigned int which, uint64_t where, cons
 		memset(r->ok + 1 + more % 7 + size, GUARD_BYTE, GUARD);
 		return (uintptr_t)r->ok + 1 + more % 7;
 	case WHERE_MAPPING:
-		mapping = atomic_load(&table->mappings[more % NR_MAPPINGS].at);
+		mapping = table->mappings[more % NR_MAPPINGS].at;
 		return mapping ? mapping + (more & 0xff8) : 8;
 	default:
 		memcpy(r->ok, data, size);
@@ -522,27 +522,36 @@ static void our_ioctl(struct worker *w, const struct call *c, struct table *tabl
 			}
 }
 
+/* A place's address and size belong together, or what another thread put there is never unmapped. */
+static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void mapping_put(struct table *t, uint64_t which, uintptr_t at, size_t size)
 {
 	uintptr_t old;
 	size_t old_size;
 
 	which %= NR_MAPPINGS;
-	old = atomic_exchange(&t->mappings[which].at, 0);
-	old_size = atomic_load(&t->mappings[which].size);
+	pthread_mutex_lock(&mappings_lock);
+	old = t->mappings[which].at;
+	old_size = t->mappings[which].size;
+	t->mappings[which].at = at;
+	t->mappings[which].size = size;
+	pthread_mutex_unlock(&mappings_lock);
 	if (old)
 		munmap((void *)old, old_size);
-	atomic_store(&t->mappings[which].size, size);
-	atomic_store(&t->mappings[which].at, at);
 }
 
 /* Part of a mapping; false if there is none. @length 0: all of it. */
 static bool part(struct table *t, const struct op *op, const struct call *c, const char *length_name, uint8_t **at, size_t *length)
 {
 	uint64_t which = arg_of(op, c, "mapping") % NR_MAPPINGS, from = arg_of(op, c, "from");
-	uintptr_t base = atomic_load(&t->mappings[which].at);
-	size_t size = atomic_load(&t->mappings[which].size);
+	uintptr_t base;
+	size_t size;
 
+	pthread_mutex_lock(&mappings_lock);
+	base = t->mappings[which].at;
+	size = t->mappings[which].size;
+	pthread_mutex_unlock(&mappings_lock);
 	if (!base || from >= size)
 		return false;
 	*at = (uint8_t *)base + from;
@@ -784,6 +793,9 @@ static pid_t do_fork(struct worker *w)
 	}
 	pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (!pid) {
+		/* another thread may have held it, and is not here */
+		pthread_mutex_init(&mappings_lock, NULL);
+		pthread_mutex_init(&w->order->lock, NULL);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		alarm(20);
 		w->nr_children = 0;
@@ -999,4 +1011,28 @@ void table_close(struct table *table)
 	}
 	for (i = 0; i < NR_MAPPINGS; i++)
 		mapping_put(table, i, 0, 0);
+}
+
+/* What threads that used one table at once lost sight of, and what was sent and not received. */
+void close_everything(struct worker *const *workers, unsigned int nr)
+{
+	unsigned long begin, end;
+	char line[512];
+	bool again;
+	FILE *f;
+
+	while (nr--) {
+		close(workers[nr]->pair[0]);
+		close(workers[nr]->pair[1]);
+	}
+	syscall(SYS_close_range, 3, PRIVATE_FILES - 1, 0);
+	do {
+		again = false;
+		f = fopen("/proc/self/maps", "re");
+		while (f && !again && fgets(line, sizeof(line), f))
+			if (strstr(line, "etw-relay") && sscanf(line, "%lx-%lx", &begin, &end) == 2)
+				again = !munmap((void *)begin, end - begin);
+		if (f)
+			fclose(f);
+	} while (again);
 }

@@ -130,8 +130,8 @@ void guid_fill(uint64_t which, uint8_t guid[16]);
 struct table {
 	_Atomic int files[NR_PLACES];
 	struct {
-		_Atomic uintptr_t at;
-		_Atomic size_t size;
+		uintptr_t at;
+		size_t size;
 	} mappings[NR_MAPPINGS];
 };
 
@@ -156,6 +156,8 @@ unsigned int worker_run(struct worker *w, const struct program *p, struct table 
 			bool (*after)(void *arg, unsigned int done), void *arg);
 void table_close(struct table *table);
 void worker_drain(struct worker *w);
+/* When no worker runs any more. */
+void close_everything(struct worker *const *workers, unsigned int nr);
 /* What should not be, as said by any thread; NULL if nothing. */
 const char *complaint(void);
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

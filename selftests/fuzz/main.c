@@ -555,6 +555,7 @@ int main(int argc, char **argv)
 {
 	const struct rlimit files = { 1024, 1024 }, core = {};
 	uint64_t begin;
+	struct worker *workers[MAX_THREADS];
 	unsigned int i, k;
 	pid_t workload;
 	int device;
@@ -615,9 +616,16 @@ int main(int argc, char **argv)
 	for (i = 0; i < options.threads; i++)
 		pthread_join(threads[i].thread, NULL);
 	/* others may have put files into a table that had been closed */
-	for (i = 0; i < options.threads; i++)
+	for (i = 0; i < options.threads; i++) {
 		table_close(&threads[i].table);
+		workers[i] = threads[i].worker;
+	}
 	racer_stop();
+	if (keep)
+		fclose(keep);
+	if (trace)
+		fclose(trace);
+	close_everything(workers, options.threads);
 	kill(workload, SIGKILL);
 	waitpid(workload, NULL, 0);
 	report(device, now_ms() - begin);
