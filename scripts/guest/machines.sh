@@ -93,6 +93,8 @@ machine_uml()
 		channel_fds+=("$fd")
 		machine+=("${n%:*}=null,fd:$fd")
 	done
+	# Its clock ticks 100 times a second, and an ordinary grace period takes several ticks.
+	machine+=(rcupdate.rcu_expedited=1)
 	# shellcheck disable=SC2206  # words
 	machine+=($cmdline)
 }
