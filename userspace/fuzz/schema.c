@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A class through the module's serialiser and the library's decoder: what comes out is what went in, and both find kernel
- * pointers in the same places. The bytes choose the class.
+ * A class through the module's serialiser and the library's decoder: what comes out is what went in, both find kernel
+ * pointers in the same places, and agree which payload is one of the class. The bytes choose the class; the rest is the
+ * payload.
  */
 #include "input.h"
 
@@ -55,6 +56,23 @@ static void plan_make(struct schema_plan *plan, struct bytes *b)
 	}
 }
 
+/* What the module takes the library can read to the byte; and the other way round, but that a bool may be only 0 or 1. */
+static void check_payload(const struct schema_plan *plan, const struct etw_class *cls, const uint8_t *payload, size_t len)
+{
+	uint32_t *offsets = malloc((cls->nr_fields + 1) * sizeof(*offsets)), i;
+	unsigned int bad;
+	int kernel = schema_kernel_payload(plan, payload, len), library, bools = 0;
+
+	if (cls->payload_size == ETW_SIZE_VARIES)
+		library = etw_class_walk(cls, payload, len, offsets, &bad) == (long)len;
+	else
+		library = cls->payload_size == len;
+	for (i = 0; i < cls->nr_fields; i++)
+		bools |= cls->fields[i].type == ETW_TYPE_BOOL;
+	FUZZ_CHECK(kernel ? library : !library || bools);
+	free(offsets);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bytes b = { data, data + size };
@@ -85,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			FUZZ_CHECK(found < 2 && scrub[found++] == f->offset);
 	}
 	FUZZ_CHECK(found == 2 || scrub[found] == 0xffff);
+	check_payload(&plan, cls, b.p, b.end - b.p);
 	etw_class_free(cls);
 	free(entry);
 	return 0;

@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Gives a planned class to kmod/schema.c, compiled for this machine. */
+/* Gives a planned class to kmod/schema.c and kmod/payload.c, compiled for this machine. */
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "../../kmod/payload.h"
 #include "../../kmod/schema.h"
 #include "schema_kernel.h"
 
 void *malloc(size_t size);
 
-int schema_kernel(const struct schema_plan *plan, uint32_t class_id, void **entry, uint32_t *size, uint16_t scrub[2])
+static struct etw_field fields[128];
+
+static void fields_make(const struct schema_plan *plan)
 {
 	static const struct etw_value values[8] = {
 		{ 0, "zero" }, { 1, "one" },  { 2, "two" }, { ~0ULL, "all" },
 		{ 4, "four" }, { 5, "five" }, { 6, "six" }, { 7, "seven" },
 	};
 	static struct etw_map maps[9];
-	static struct etw_field fields[128];
-	struct etw_provider provider = { .name = plan->provider };
-	struct etw_class class = {
-		.name = plan->name,
-		.ctf_name = *plan->ctf_name ? plan->ctf_name : NULL,
-		.description = *plan->description ? plan->description : NULL,
-		.fields = fields,
-		.nr_fields = plan->nr_fields,
-		.provider = &provider,
-	};
 	u32 i;
 
 	for (i = 0; i < plan->nr_fields; i++) {
@@ -38,6 +31,28 @@ int schema_kernel(const struct schema_plan *plan, uint32_t class_id, void **entr
 			fields[i].map = &maps[f->map - 1];
 		}
 	}
+}
+
+int schema_kernel_payload(const struct schema_plan *plan, const void *payload, uint32_t len)
+{
+	fields_make(plan);
+	return !etw_payload_check(fields, plan->nr_fields, payload, len, NULL);
+}
+
+int schema_kernel(const struct schema_plan *plan, uint32_t class_id, void **entry, uint32_t *size, uint16_t scrub[2])
+{
+	struct etw_provider provider = { .name = plan->provider };
+	struct etw_class class = {
+		.name = plan->name,
+		.ctf_name = *plan->ctf_name ? plan->ctf_name : NULL,
+		.description = *plan->description ? plan->description : NULL,
+		.fields = fields,
+		.nr_fields = plan->nr_fields,
+		.provider = &provider,
+	};
+	u32 i;
+
+	fields_make(plan);
 	if (etw_schema_scan(&class))
 		return -1;
 	*size = etw_schema_size(&class);

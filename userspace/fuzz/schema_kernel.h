@@ -19,6 +19,9 @@ struct schema_plan {
 	} fields[128];
 };
 
+/* Does the module take @payload for one of that class, to the byte? */
+int schema_kernel_payload(const struct schema_plan *plan, const void *payload, uint32_t len);
+
 /* What the module makes of it: an entry (malloc) and its size; the offsets of kernel pointers. -1: the module refuses it. */
 int schema_kernel(const struct schema_plan *plan, uint32_t class_id, void **entry, uint32_t *size, uint16_t scrub[2]);
 
