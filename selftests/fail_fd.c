@@ -27,6 +27,7 @@ FIXTURE(fail_fd)
 	int fd;
 	struct etw_session_create create;	/* of another session */
 	const char *name;			/* of this one */
+	struct state empty;			/* without this session */
 	struct state before;
 	struct state session_before;
 	struct state after;
@@ -40,6 +41,7 @@ FIXTURE_SETUP(fail_fd)
 	self->create = session_small(unique("other"));
 	self->dev = device_open();
 	ASSERT_GE(self->dev, 0);
+	state_module(&self->empty, self->dev);
 	self->fd = session_make(self->dev, &create);
 	ASSERT_GE(self->fd, 0);
 	state_module(&self->before, self->dev);
@@ -48,7 +50,15 @@ FIXTURE_SETUP(fail_fd)
 
 FIXTURE_TEARDOWN(fail_fd)
 {
+	const char *why;
+
 	close(self->fd);
+	/* A reference too many shows only now: the session would still be there. */
+	state_module(&self->after, self->dev);
+	why = state_differs(&self->empty, &self->after);
+	if (why)
+		TH_LOG("%s", why);
+	EXPECT_EQ(NULL, why);
 	close(self->dev);
 }
 

@@ -58,6 +58,7 @@ FIXTURE(fail_nth)
 	void *map;
 	struct injector in;
 	const char *name;
+	struct state empty;	/* without the session */
 	struct state start;
 	struct state before;
 	struct state after;
@@ -212,6 +213,7 @@ FIXTURE_SETUP(fail_nth)
 	ASSERT_EQ(0, pin(0));
 	self->dev = device_open();
 	ASSERT_GE(self->dev, 0);
+	state_module(&self->empty, self->dev);
 	self->session = session_make(self->dev, &create);
 	ASSERT_GE(self->session, 0);
 	ASSERT_EQ(1, enable_renames(self->session, getpid()));
@@ -222,8 +224,16 @@ FIXTURE_SETUP(fail_nth)
 
 FIXTURE_TEARDOWN(fail_nth)
 {
+	const char *why;
+
 	close(self->relay);
 	close(self->session);
+	/* A reference too many shows only now: the session would still be there. */
+	state_module(&self->after, self->dev);
+	why = state_differs(&self->empty, &self->after);
+	if (why)
+		TH_LOG("%s", why);
+	EXPECT_EQ(NULL, why);
 	close(self->dev);
 	injector_close(&self->in);
 }
