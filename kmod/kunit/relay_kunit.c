@@ -752,9 +752,10 @@ static void reset(void)
 	w.wrong = NULL;
 }
 
-/* Preemption off from begin() to end(). */
+/* From begin() to end() the reader's lock is ours, and preemption is off. */
 static void begin(void)
 {
+	mutex_lock(&w.relay->lock);
 	preempt_disable();
 	reset();
 	w.cpu = raw_smp_processor_id();
@@ -766,6 +767,7 @@ static void end(void)
 {
 	w.active = false;
 	preempt_enable();
+	mutex_unlock(&w.relay->lock);
 }
 
 static void fill(const char *actions)
@@ -884,10 +886,8 @@ static void let_go(void)
 {
 	WRITE_ONCE(etw_step_hook, NULL);
 	w.active = false;
-	if (!IS_ERR_OR_NULL(w.relay)) {
-		mutex_unlock(&w.relay->lock);
+	if (!IS_ERR(w.relay))
 		etw_relay_destroy(w.relay);
-	}
 	w.relay = NULL;
 	free_percpu(w.relays);
 	w.relays = NULL;
@@ -897,7 +897,7 @@ static void let_go(void)
 	w.targets = NULL;
 }
 
-/* A relay of every CPU, one class and one target that writes to it; the reader's lock taken. */
+/* A relay of every CPU, one class and one target that writes to it. */
 static void use(struct kunit *test, u32 slots, bool overwrite)
 {
 	int cpu;
@@ -916,7 +916,6 @@ static void use(struct kunit *test, u32 slots, bool overwrite)
 	KUNIT_ASSERT_TRUE(test, w.relays && w.counts && w.targets);
 	w.relay = create(slots, overwrite);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(w.relay));
-	mutex_lock(&w.relay->lock);
 	w.fresh = *w.relay;
 	memcpy(w.fresh_slots, w.relay->slots, slots * sizeof(w.fresh_slots[0]));
 	memcpy(w.fresh_buffers, w.relay->buffers, (slots + 1) * sizeof(w.fresh_buffers[0]));
