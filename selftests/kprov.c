@@ -920,8 +920,11 @@ static bool disk_schedule(const char *disk)
 	snprintf(path, sizeof(path), "/sys/block/%s/queue/nr_requests", strrchr(disk, '/') + 1);
 	if (file_write(path, "64"))
 		return false;
-	/* Writes may have all of them; some kernels keep the limit that belongs to the old number. */
+	/* Writes may have all of them; some kernels keep the limit that belongs to the old number, here or there. */
 	snprintf(path, sizeof(path), "/sys/block/%s/queue/iosched/async_depth", strrchr(disk, '/') + 1);
+	if (!file_write(path, "64"))
+		return true;
+	snprintf(path, sizeof(path), "/sys/block/%s/queue/async_depth", strrchr(disk, '/') + 1);
 	return !file_write(path, "64");
 }
 
