@@ -99,21 +99,6 @@ static void user_end(void)
 }
 #endif
 
-static int test_start(struct kunit *test)
-{
-	w.seen = kunit_kzalloc(test, MEMORY, GFP_KERNEL);
-	if (!w.seen)
-		return -ENOMEM;
-	return user_begin() ? 0 : -ENOMEM;
-}
-
-static void test_end(struct kunit *test)
-{
-	if (w.user)
-		user_end();
-	w.user = NULL;
-}
-
 /* User memory becomes 0x5a, but for a structure at @to that says it has @size bytes and goes on with zeros. */
 static bool put_struct(u8 __user *to, u32 size, u32 zeros)
 {
@@ -135,7 +120,7 @@ static bool poke(u8 __user *to, u8 value)
 }
 
 /* Every size the caller may give, the rest of the memory being zero. */
-static void sizes_in(struct kunit *test)
+static u32 wrong_sizes_in(void)
 {
 	struct sized s;
 	u32 size, wrong = 0;
@@ -146,7 +131,7 @@ static void sizes_in(struct kunit *test)
 
 		if (size > 2 * SIZE && size < PAGE_SIZE - SIZE && size % 61)
 			continue;
-		KUNIT_ASSERT_TRUE(test, put_struct(w.user, size, PAGE_SIZE + 64 - SIZE));
+		wrong += !(put_struct(w.user, size, PAGE_SIZE + 64 - SIZE));
 		memset(&s, 0xcc, sizeof(s));
 		wrong += etw_uarg_get(&s, SIZE, w.user) != want;
 		if (want)
@@ -156,31 +141,31 @@ static void sizes_in(struct kunit *test)
 			wrong += ((u8 *)&s)[i] != i + 1;
 	}
 	for (size = 0xffffffff; size > 0x7fffffff; size -= 0x11111111) {
-		KUNIT_ASSERT_TRUE(test, put_struct(w.user, size, 0));
+		wrong += !(put_struct(w.user, size, 0));
 		wrong += etw_uarg_get(&s, SIZE, w.user) != -E2BIG;
 	}
-	KUNIT_EXPECT_EQ(test, wrong, 0);
+	return wrong;
 }
 
 /* A tail that the kernel does not know must be zero at every byte, and what is behind it does not matter. */
-static void tails_in(struct kunit *test)
+static u32 wrong_tails_in(void)
 {
 	struct sized s;
 	u32 extra, at, wrong = 0;
 
 	for (extra = 1; extra < 40; extra++) {
 		for (at = 0; at < extra + 3; at++) {
-			KUNIT_ASSERT_TRUE(test, put_struct(w.user, SIZE + extra, 64) && poke(w.user + SIZE + at, 1));
+			wrong += !(put_struct(w.user, SIZE + extra, 64) && poke(w.user + SIZE + at, 1));
 			wrong += etw_uarg_get(&s, SIZE, w.user) != (at < extra ? -E2BIG : 0);
 		}
 	}
-	KUNIT_ASSERT_TRUE(test, put_struct(w.user, PAGE_SIZE, PAGE_SIZE) && poke(w.user + PAGE_SIZE - 1, 0x80));
+	wrong += !(put_struct(w.user, PAGE_SIZE, PAGE_SIZE) && poke(w.user + PAGE_SIZE - 1, 0x80));
 	wrong += etw_uarg_get(&s, SIZE, w.user) != -E2BIG;
-	KUNIT_EXPECT_EQ(test, wrong, 0);
+	return wrong;
 }
 
 /* The structure lies so that only its first @there bytes are in memory. */
-static void faults_in(struct kunit *test)
+static u32 wrong_faults_in(void)
 {
 	struct sized s;
 	u32 there, wrong = 0;
@@ -188,19 +173,19 @@ static void faults_in(struct kunit *test)
 	for (there = 0; there <= SIZE + 16; there++) {
 		u8 __user *at = w.user + MEMORY - there;
 
-		KUNIT_ASSERT_TRUE(test, put_struct(at, SIZE, 16));
+		wrong += !(put_struct(at, SIZE, 16));
 		wrong += etw_uarg_get(&s, SIZE, at) != (there < SIZE ? -EFAULT : 0);
 		wrong += etw_uarg_size(&s, SIZE, at) != (there < 4 ? -EFAULT : 0);
 		/* longer by a zero tail that is partly there */
-		KUNIT_ASSERT_TRUE(test, put_struct(at, SIZE + 16, 16));
+		wrong += !(put_struct(at, SIZE + 16, 16));
 		wrong += etw_uarg_get(&s, SIZE, at) != (there < SIZE + 16 ? -EFAULT : 0);
 	}
 	wrong += etw_uarg_get(&s, SIZE, NULL) != -EFAULT;
-	KUNIT_EXPECT_EQ(test, wrong, 0);
+	return wrong;
 }
 
 /* The size alone: nothing else of the structure is looked at. */
-static void sizes_only(struct kunit *test)
+static u32 wrong_sizes_only(void)
 {
 	u32 size, found, wrong = 0;
 
@@ -209,16 +194,16 @@ static void sizes_only(struct kunit *test)
 
 		if (size > 2 * SIZE && size < PAGE_SIZE - 2 && size % 61)
 			continue;
-		KUNIT_ASSERT_TRUE(test, put_struct(w.user, size, 0));
+		wrong += !(put_struct(w.user, size, 0));
 		found = 0xcccccccc;
 		wrong += etw_uarg_size(&found, SIZE, w.user) != want;
 		wrong += found != (want ? 0xcccccccc : size);
 	}
-	KUNIT_EXPECT_EQ(test, wrong, 0);
+	return wrong;
 }
 
 /* Out: no more than the caller has, zeros where it has more than the kernel, and not a byte beyond. */
-static void sizes_out(struct kunit *test)
+static u32 wrong_sizes_out(void)
 {
 	u32 size, i, wrong = 0;
 
@@ -226,19 +211,19 @@ static void sizes_out(struct kunit *test)
 		struct sized s = { .size = size };
 
 		memset(s.body, 0x77, sizeof(s.body));
-		KUNIT_ASSERT_TRUE(test, put_struct(w.user, size, 0));
+		wrong += !(put_struct(w.user, size, 0));
 		memset(w.seen, 0x5a, MEMORY);
-		KUNIT_ASSERT_EQ(test, copy_to_user(w.user, w.seen, MEMORY), 0);
+		wrong += copy_to_user(w.user, w.seen, MEMORY) != 0;
 		wrong += etw_uarg_put(w.user, &s, SIZE) != 0;
-		KUNIT_ASSERT_EQ(test, copy_from_user(w.seen, w.user, MEMORY), 0);
+		wrong += copy_from_user(w.seen, w.user, MEMORY) != 0;
 		wrong += *(u32 *)w.seen != SIZE;
 		for (i = 4; i < MEMORY; i++)
 			wrong += w.seen[i] != (i >= size ? 0x5a : i < SIZE ? 0x77 : 0);
 	}
-	KUNIT_EXPECT_EQ(test, wrong, 0);
+	return wrong;
 }
 
-static void faults_out(struct kunit *test)
+static u32 wrong_faults_out(void)
 {
 	u32 there, wrong = 0;
 
@@ -249,7 +234,50 @@ static void faults_out(struct kunit *test)
 		s.size = SIZE;
 		wrong += etw_uarg_put(w.user + MEMORY - there, &s, SIZE) != (there < SIZE ? -EFAULT : 0);
 	}
+	return wrong;
+}
+
+/* In the address space from before to after: KUnit may clean up after a case in another thread. */
+static void look(struct kunit *test, u32 (*count_wrong)(void))
+{
+	u32 wrong;
+
+	w.seen = kunit_kzalloc(test, MEMORY, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, w.seen);
+	KUNIT_ASSERT_TRUE(test, user_begin());
+	wrong = count_wrong();
+	user_end();
 	KUNIT_EXPECT_EQ(test, wrong, 0);
+}
+
+static void sizes_in(struct kunit *test)
+{
+	look(test, wrong_sizes_in);
+}
+
+static void tails_in(struct kunit *test)
+{
+	look(test, wrong_tails_in);
+}
+
+static void faults_in(struct kunit *test)
+{
+	look(test, wrong_faults_in);
+}
+
+static void sizes_only(struct kunit *test)
+{
+	look(test, wrong_sizes_only);
+}
+
+static void sizes_out(struct kunit *test)
+{
+	look(test, wrong_sizes_out);
+}
+
+static void faults_out(struct kunit *test)
+{
+	look(test, wrong_faults_out);
 }
 
 static void names(struct kunit *test)
@@ -280,7 +308,7 @@ static struct kunit_case cases[] = {
 };
 
 static struct kunit_suite suite = {
-	.name = "etw_uarg", .suite_init = suite_start, .suite_exit = suite_end, .init = test_start, .exit = test_end,
+	.name = "etw_uarg", .suite_init = suite_start, .suite_exit = suite_end,
 	.test_cases = cases,
 };
 
