@@ -65,7 +65,7 @@ static void busy(void *disk)
 		work_touch(20);
 		work_pingpong(5, -1);
 		work_read(disk, 2);
-		sleep_ms(5);		/* most rounds wait for grace periods, which take longer on a machine without idle time */
+		sleep_ms(5);		/* grace periods, for which each round waits often, take long without idle time */
 	}
 }
 
@@ -158,7 +158,7 @@ static bool goes(int ms)
 }
 
 #define WINDOW 20
-#define DRIFT_KB 1024		/* over all rounds; one page a round that nobody frees is 800 */
+#define DRIFT_KB 512		/* between the first and the last windows; one page a round that nobody frees is 680 */
 
 FIXTURE(reload)
 {
