@@ -477,13 +477,13 @@ static void unload(void)
 	fail("etw.ko would not unload after all processes had ended: %s", strerror(errno));
 }
 
+/* Opened before the command runs: a kernel that it locked down opens it no more. */
+static int kmemleak_fd;
+
 static void kmemleak(const char *word)
 {
-	int fd = open(KMEMLEAK, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, word, strlen(word)) < 0)
+	if (write(kmemleak_fd, word, strlen(word)) < 0)
 		fail("%s: %s: %s", KMEMLEAK, word, strerror(errno));
-	close(fd);
 }
 
 /*
@@ -503,7 +503,7 @@ static void look_for_leaks(long long since)
 	/* Two agree: a pointer that was in flight during the first is at its place in the second. */
 	kmemleak("scan");
 	kmemleak("scan");
-	f = fopen(KMEMLEAK, "re");
+	f = fdopen(kmemleak_fd, "r");
 	if (!f)
 		fail("%s: %s", KMEMLEAK, strerror(errno));
 	age += 6;
@@ -551,6 +551,10 @@ int main(void)
 	signal(SIGCHLD, on_sigchld);
 	signal(SIGPIPE, SIG_IGN);
 	loaded = now_ms();
+	if (config.leaks)
+		kmemleak_fd = open(KMEMLEAK, O_RDWR | O_CLOEXEC);
+	if (kmemleak_fd < 0)
+		fail("%s: %s", KMEMLEAK, strerror(errno));
 	load_modules();
 	wait_for_disks(config.disks);
 	argv = read_argv();
