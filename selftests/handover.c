@@ -222,7 +222,7 @@ static void run(struct __test_metadata *_metadata, FIXTURE_DATA(handover) *self,
 }
 
 /* Two writers that come round while a packet is in hand, and turn packets with every few records. */
-TEST_F_TIMEOUT(handover, as_fast_as_they_can, ETW_TIMEOUT)
+TEST_F_TIMEOUT(handover, as_fast_as_they_can, 2 * ETW_TIMEOUT)
 {
 	START(write_for_ever, "burst class=fixed count=600");
 	START(write_for_ever, "burst class=sized count=200");
@@ -230,7 +230,7 @@ TEST_F_TIMEOUT(handover, as_fast_as_they_can, ETW_TIMEOUT)
 }
 
 /* Writers in writers: interrupts turn packets that a task is still in, and a flush closes both. */
-TEST_F_TIMEOUT(handover, nested_and_flushed, ETW_TIMEOUT)
+TEST_F_TIMEOUT(handover, nested_and_flushed, 2 * ETW_TIMEOUT)
 {
 	START(write_for_ever, "burst class=sized count=200");
 	START(write_for_ever, "burst context=softirq class=large count=60 chunk=6 every_us=110");
@@ -240,7 +240,7 @@ TEST_F_TIMEOUT(handover, nested_and_flushed, ETW_TIMEOUT)
 }
 
 /* Few records, each packet closed by a flush or by a large record: the reader waits for it and gets it at once. */
-TEST_F_TIMEOUT(handover, reader_waits, ETW_TIMEOUT)
+TEST_F_TIMEOUT(handover, reader_waits, 2 * ETW_TIMEOUT)
 {
 	START(write_for_ever, "burst context=hardirq class=large count=300 chunk=3 every_us=20");
 	START(flush_for_ever, self->fd);
