@@ -235,7 +235,8 @@ static __always_inline bool etw_relay_try_reserve(struct etw_relay *r, u64 now, 
 	u64 old, seen, at, offset;
 	struct etw_slot *slot;
 
-	at = old = READ_ONCE(r->reserve);				/* (a) */
+	old = READ_ONCE(r->reserve);					/* (a) */
+	at = old;
 	ETW_STEP(r, SHORT_POSITION, at);
 	seen = READ_ONCE(r->last_seen);					/* (b) */
 	ETW_STEP(r, SHORT_SEEN, at);

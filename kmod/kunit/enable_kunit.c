@@ -478,7 +478,7 @@ static void unknown_is_remembered(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	create(m);
-	KUNIT_ASSERT_TRUE(test, m->s != NULL);
+	KUNIT_ASSERT_NOT_NULL(test, m->s);
 	strscpy(e->name, "Test-Enable-Three", sizeof(e->name));
 	KUNIT_EXPECT_EQ(test, etw_session_enable(m->s, e), 0);
 	KUNIT_EXPECT_EQ(test, etw_session_disable(m->s, "Test-Enable-Three", &none), 0);

@@ -259,7 +259,7 @@ static void each_type_at_its_edges(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, check_one(ETW_TYPE_CHARS, 0, 4, "abc", 3), -EINVAL);
 	/* counts whose bytes do not fit into 32 bits */
 	KUNIT_EXPECT_EQ(test, check_one(ETW_TYPE_U64, ETW_ARRAY_COUNTED, 0, "\0\0\0\x20", 4), -EINVAL);
-	KUNIT_EXPECT_EQ(test, check_one(ETW_TYPE_U64, ETW_ARRAY_COUNTED, 0, "\1\0\0\x20" "12345678", 12), -EINVAL);
+	KUNIT_EXPECT_EQ(test, check_one(ETW_TYPE_U64, ETW_ARRAY_COUNTED, 0, "\1\0\0\04012345678", 12), -EINVAL);
 	KUNIT_EXPECT_EQ(test, check_one(ETW_TYPE_U32, ETW_ARRAY_FIXED, 0x40000000, "", 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, check_one(ETW_TYPE_U16, ETW_ARRAY_COUNTED, 0, "\2\0\0\0abcd", 8), 0);
 	/* no such type */

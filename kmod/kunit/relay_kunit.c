@@ -588,7 +588,7 @@ static void interrupt(enum action action)
 	for (waited = 0; !READ_ONCE(handled) && waited < 100000000; waited++)
 		cpu_relax();
 	if (!READ_ONCE(handled))
-		wrong("no interrupt came", action, 0);
+		wrong("it did not come", action, 0);
 }
 #else
 /* In user space there is none, and UML's come with the next tick. */
@@ -631,7 +631,7 @@ static void hook(struct etw_relay *relay, enum etw_step step, u64 position)
 		wrong("no end", here, 0);
 #ifndef __KERNEL__
 	if (here > 100 * MAX_HOOKS)
-		BUG_ON("no end");
+		__builtin_trap();	/* no end */
 #endif
 	if (w.done < w.nr_plan && w.plan[w.done].at == here) {
 		w.cut[step]++;
@@ -919,8 +919,11 @@ static void use(struct kunit *test, u32 slots, bool overwrite)
 	w.fresh = *w.relay;
 	memcpy(w.fresh_slots, w.relay->slots, slots * sizeof(w.fresh_slots[0]));
 	memcpy(w.fresh_buffers, w.relay->buffers, (slots + 1) * sizeof(w.fresh_buffers[0]));
-	for_each_possible_cpu(cpu)
-		*per_cpu_ptr(w.relays, cpu) = w.relay;
+	for_each_possible_cpu(cpu) {
+		struct etw_relay **relay = per_cpu_ptr(w.relays, cpu);
+
+		*relay = w.relay;
+	}
 	w.targets->nr = 1;
 	w.targets->t[0] = (struct etw_target){
 		.relays = w.relays, .true_relays = w.relays, .counts = w.counts, .class_id = CLASS_ID,
@@ -1214,8 +1217,11 @@ static void each_target_gets_its_record(struct kunit *test)
 		struct etw_counts __percpu *counts = alloc_percpu(struct etw_counts);
 		int cpu;
 
-		for_each_possible_cpu(cpu)
-			*per_cpu_ptr(relays, cpu) = second;
+		for_each_possible_cpu(cpu) {
+			struct etw_relay **relay = per_cpu_ptr(relays, cpu);
+
+			*relay = second;
+		}
 		targets->nr = 2;
 		targets->t[0] = w.targets->t[0];
 		targets->t[1] = (struct etw_target){ .relays = relays, .true_relays = relays, .counts = counts, .class_id = 1 };
