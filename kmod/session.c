@@ -36,6 +36,21 @@ u64 etw_session_now(const struct etw_session *s)
 
 /* ---- relays come with their CPU ---- */
 
+/* What was lost on a CPU while there was no memory for its relay: a relay's losses are all there were on its CPU. */
+static void take_losses(struct etw_session *s, struct etw_relay *r)
+{
+	struct etw_session_class *entry;
+	struct etw_counts sum = {};
+	u32 i;
+
+	for (i = 0; (entry = etw_session_class(s, i)); i++)
+		etw_counts_add_cpu(&sum, entry->counts, r->cpu);
+	r->lost = sum.lost[ETW_LOST_CPU];
+	if (!r->lost)
+		return;
+	r->losses[ETW_LOST_CPU] = (struct etw_loss){ .count = r->lost, .first = s->start_time, .last = etw_session_now(s) };
+}
+
 static int cpu_prepare(unsigned int cpu, struct hlist_node *node)
 {
 	struct etw_session *s = hlist_entry(node, struct etw_session, hotplug);
@@ -62,6 +77,7 @@ static int cpu_prepare(unsigned int cpu, struct hlist_node *node)
 	if (comes) {
 		r->complete = etw_session_now(s);	/* it has nothing older to say */
 		r->announce = true;
+		take_losses(s, r);	/* exact: the CPU does not run yet */
 	}
 	*per_cpu_ptr(s->cpu_relay, cpu) = r;
 	smp_store_release(&s->relays[cpu], r);	/* pairs with etw_session_relay() */

@@ -115,6 +115,10 @@ TEST_F(late, cpu)
 	ASSERT_EQ(0, cpu_online(cpu, true));
 	EXPECT_EQ(1, poll(&p, 1, scaled(5000)));
 	EXPECT_EQ(cpu + 1, session_query(self->fd).nr_relays);
+	/* its losses of before are its relay's */
+	ASSERT_TRUE(session_cpu(self->fd, cpu, &r));
+	EXPECT_EQ(events, r.lost[ETW_LOST_CPU]);
+	EXPECT_EQ(events, r.lost_total);
 	write_on(cpu, self->contexts);
 	ASSERT_EQ(0, reader_add(&self->reader, cpu));
 	EXPECT_EQ(0, poll(&p, 1, 0));
