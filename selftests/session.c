@@ -245,6 +245,37 @@ TEST_F(session, stop_wakes_reader)
 	close(fd);
 }
 
+/* POLLHUP is a promise: everything was delivered before, and read. */
+TEST_F(session, hangup_is_the_end)
+{
+	struct etw_session_create create = session_small(unique("hangup"));
+	int fd = session_make(self->dev, &create);
+	unsigned int packets = 0;
+	struct etw_subbuf sb;
+	struct relay relay;
+	struct pollfd p;
+	pid_t pid;
+
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, relay_open(&relay, fd, 0));
+	ASSERT_EQ(0, pin(0));
+	ASSERT_EQ(1, enable_events(fd, "process", RENAMED));
+	work_rename("h", 0, 10);
+	pid = spawn(stop_later, create.name);
+	p = (struct pollfd){ .fd = relay.fd, .events = POLLIN };
+	do {		/* asks again and again, for whoever sleeps is woken after the last packet */
+		ASSERT_GE(poll(&p, 1, 1), 0);
+		for (; !relay_get(&relay, &sb); packets++)
+			ASSERT_EQ(0, relay_put(&relay));
+	} while (!(p.revents & POLLHUP));
+	EXPECT_GT(packets, 0);
+	EXPECT_EQ(-ENODATA, relay_get(&relay, &sb));
+	reap(pid);
+	EXPECT_EQ(-ENODATA, relay_get(&relay, &sb));
+	relay_close(&relay);
+	close(fd);
+}
+
 /* 64 at once, all with the same provider: every one has every event. */
 TEST_F(session, many)
 {
