@@ -4,7 +4,7 @@
 NAME watch_own_session
 RUN etwctl watch -p process --event sched_process_exec -n 1 >out & pid=$!
 RUN until etwctl list sessions --names | grep -q "watch-$pid"; do sleep 0.1; done
-RUN sleep 0.5; ls / >/dev/null; wait $pid; rc=$?
+RUN while kill -0 $pid 2>/dev/null; do ls / >/dev/null; sleep 0.2; done; wait $pid; rc=$?
 RUN cat out; etwctl list sessions --names; exit $rc
 EXPECT ^\[[0-9:]{8}\.[0-9]{9}\] \(\+0\.000000000\) cpu [0-9]+ [0-9]+/[0-9]+ [^ ]+ Process/sched_process_exec filename="[^"]+" tid=
 EXPECT_NOT ^watch-
