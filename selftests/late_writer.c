@@ -63,6 +63,16 @@ static bool held(unsigned int cpu)
 	return file_read(GENERATOR, text, sizeof(text)) > 0 && strstr(text, line);
 }
 
+/* The writer went on, and its record is there. */
+static void expect_written(struct __test_metadata *_metadata, FIXTURE_DATA(late_writer) *self, pid_t pid)
+{
+	EXPECT_FALSE(held(self->cpu));
+	ASSERT_DRAINED(&self->reader);
+	EXPECT_EQ(1, log_count(&self->log, "fixed"));
+	reap(pid);
+	ASSERT_SUMS(self->fd);
+}
+
 TEST_F(late_writer, flush_times_out)
 {
 	struct hold hold = { self->cpu, scaled(400) };
@@ -87,11 +97,7 @@ TEST_F(late_writer, flush_times_out)
 	EXPECT_EQ(0, log_count(&self->log, "fixed"));
 	/* With more time it waits for the writer. */
 	ASSERT_NE(0, session_flush(self->fd));
-	EXPECT_FALSE(held(self->cpu));
-	ASSERT_DRAINED(&self->reader);
-	EXPECT_EQ(1, log_count(&self->log, "fixed"));
-	reap(pid);
-	ASSERT_SUMS(self->fd);
+	expect_written(_metadata, self, pid);
 }
 
 /* Nothing that was reserved before it is missing after it. */
@@ -105,11 +111,7 @@ TEST_F(late_writer, stop_waits)
 	pid = spawn(write_slowly, &hold);
 	ASSERT_TRUE(wait_until(5000, held(self->cpu)));
 	ASSERT_EQ(0, call(self->fd, ETW_IOC_SESSION_STOP, NULL));
-	EXPECT_FALSE(held(self->cpu));
-	ASSERT_DRAINED(&self->reader);
-	EXPECT_EQ(1, log_count(&self->log, "fixed"));
-	reap(pid);
-	ASSERT_SUMS(self->fd);
+	expect_written(_metadata, self, pid);
 }
 
 /* When DISABLE returns no event comes any more, not even the one that had begun. */
