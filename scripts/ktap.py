@@ -32,19 +32,31 @@ PLAN = re.compile(r'^(?P<indent> *)1\.\.(?P<n>\d+)(?: *# *(?P<skip>[Ss][Kk][Ii][
 DIRECTIVE = re.compile(r'(?:^|\s)#\s*(SKIP|TODO|XFAIL)\b\S*:?\s*(.*)$', re.I)
 TOTALS = re.compile(r'^# Totals: pass:(\d+) fail:(\d+) xfail:(\d+) xpass:(\d+) skip:(\d+) error:(\d+)')
 KSFT_SKIP = 4
+# Lines kept before and after a failure.
+SAID = 12
+
+
+class Result:
+    """kind is one of pass, fail, skip; said are the lines around a failure that may tell its cause."""
+
+    def __init__(self, kind, name, why, said):
+        self.kind = kind
+        self.name = name
+        self.why = why
+        self.said = said
 
 
 class Tally:
-    """Results in the order in which they came: (kind, name, why), kind one of pass, fail, skip."""
+    """Results in the order in which they came."""
 
     def __init__(self):
         self.results = []
 
-    def add(self, kind, name, why=''):
-        self.results.append((kind, name, why))
+    def add(self, kind, name, why='', said=()):
+        self.results.append(Result(kind, name, why, said))
 
     def count(self, kind):
-        return sum(1 for r in self.results if r[0] == kind)
+        return sum(1 for r in self.results if r.kind == kind)
 
 
 class Level:
@@ -72,8 +84,15 @@ def parse_program(name, lines, status):
     levels = [Level(0)]
     totals = None
     plan_skip = None
+    # The harness tells the cause before a result, others in comments after it.
+    before, after = [], None
     for line in lines:
         line = line.rstrip('\r\n')
+        before = before[-SAID + 1:] + [line]
+        if after is not None and re.match(r' *#', line) and len(after) < 2 * SAID:
+            after.append(line)
+        else:
+            after = None
         m = TOTALS.match(line)
         if m:
             totals = [int(g) for g in m.groups()]
@@ -93,6 +112,7 @@ def parse_program(name, lines, status):
         m = RESULT.match(line)
         if not m:
             continue
+        said, before = before[:-1], []
         indent = len(m['indent'])
         # Deeper results right before this line are what it sums up: then it is no unit of its own.
         parent = levels[-1].indent > indent
@@ -106,12 +126,13 @@ def parse_program(name, lines, status):
         test = f'{name}/{test or level.lines}'
         if parent:
             # A parent may fail on its own account only.
-            if m['not'] and not any(k == 'fail' for k, _, _ in tally.results):
-                tally.add('fail', test, 'failed although all of its parts passed')
+            if m['not'] and not tally.count('fail'):
+                tally.add('fail', test, 'failed although all of its parts passed', said)
         elif directive:
             tally.add('skip', test, f'{directive}: {why or "no reason given"}')
         elif m['not']:
-            tally.add('fail', test)
+            tally.add('fail', test, '', said)
+            after = said
         else:
             tally.add('pass', test)
     while len(levels) > 1:
@@ -123,11 +144,11 @@ def parse_program(name, lines, status):
     elif not levels[0].lines and status == KSFT_SKIP:
         tally.add('skip', name, 'skipped as a whole')
     elif not levels[0].lines:
-        tally.add('fail', name, 'no results')
+        tally.add('fail', name, 'no results', before)
     else:
         levels[0].check(name, tally)
     check_totals(name, totals, tally)
-    check_status(name, status, tally)
+    check_status(name, status, tally, before)
     return tally
 
 
@@ -159,20 +180,20 @@ def check_totals(name, totals, tally):
         return
     # xfail, xpass and error have no column of their own here.
     want = (totals[0] + totals[3], totals[1] + totals[5], totals[2] + totals[4])
-    have = (tally.count('pass'), sum(1 for k, _, why in tally.results if k == 'fail' and not why), tally.count('skip'))
+    have = (tally.count('pass'), sum(1 for r in tally.results if r.kind == 'fail' and not r.why), tally.count('skip'))
     if want != have:
         tally.add('fail', name, f'its totals (passed, failed, skipped) are {want}, its result lines say {have}')
 
 
-def check_status(name, status, tally):
+def check_status(name, status, tally, last):
     if status is None:
-        tally.add('fail', name, 'did not end')
+        tally.add('fail', name, 'did not end', last)
     elif status == 124:
-        tally.add('fail', name, 'ran out of its time')
+        tally.add('fail', name, 'ran out of its time', last)
     elif status == KSFT_SKIP and not tally.count('fail') and tally.count('skip'):
         pass
     elif status != 0 and not tally.count('fail'):
-        tally.add('fail', name, f'exit status {status}, but no result says why')
+        tally.add('fail', name, f'exit status {status}, but no result says why', last)
 
 
 class Skips:
@@ -208,16 +229,16 @@ def parse_log(lines, token, skips, kernel):
     name, body = None, []
 
     def close(status):
-        for kind, test, why in parse_program(name, body, status).results:
-            if kind == 'skip':
-                reason = skips.find(test, kernel)
+        for r in parse_program(name, body, status).results:
+            if r.kind == 'skip':
+                reason = skips.find(r.name, kernel)
                 if reason is None:
-                    kind, why = 'fail', f'unexpected skip ({why})'
+                    r.kind, r.why = 'fail', f'unexpected skip ({r.why})'
                 else:
-                    why = reason
-            tally.add(kind, test, why)
-            if kind == 'pass' and skips.outlived(test, kernel):
-                tally.add('fail', test, 'is listed as an expected skip, but passed: remove it from the list')
+                    r.why = reason
+            tally.results.append(r)
+            if r.kind == 'pass' and skips.outlived(r.name, kernel):
+                tally.add('fail', r.name, 'is listed as an expected skip, but passed: remove it from the list')
 
     for line in lines:
         at = line.find(mark)
@@ -264,11 +285,13 @@ def count(args):
     with open(args.log, encoding='utf-8', errors='replace') as f:
         tally = parse_log(f, args.token, skips, args.kernel)
     prefix = args.prefix + '/' if args.prefix else ''
-    for kind, test, why in tally.results:
-        if kind == 'fail':
-            print(f'not ok {prefix}{test}' + (f'   # {why}' if why else ''))
-        elif kind == 'skip':
-            print(f'# skip {prefix}{test}: {why}')
+    for r in tally.results:
+        if r.kind == 'fail':
+            print(f'not ok {prefix}{r.name}' + (f'   # {r.why}' if r.why else ''))
+            for line in r.said:
+                print(f'#   {line}')
+        elif r.kind == 'skip':
+            print(f'# skip {prefix}{r.name}: {r.why}')
     numbers = [tally.count(k) for k in ('pass', 'fail', 'skip')]
     with open(args.tally, 'a', encoding='utf-8') as f:
         f.write('{} {} {} {}\n'.format(args.prefix or args.log, *numbers))

@@ -88,11 +88,23 @@ CASES = [
     ('not-a-number as status', '@@T begin p\n' + GOOD + '@@T end p ?\n', '', (2, 1, 0)),
 ]
 
+# What it is, the log, and the line that must be among what is kept of the one failure.
+CAUSES = [
+    ('the cause before its failure', RUN.format(HARNESS, 1), '# x.c:7:two:Expected 1 (1) == 2 (2)'),
+    ('the cause after its failure', RUN.format('1..2\nok 1 a\nnot ok 2 b\n# it broke\n', 1), '# it broke'),
+    ('what was said last, out of time', RUN.format('1..2\nok 1 a\nlast words\n', 124), 'last words'),
+]
+
+
+def cause_kept(log, line):
+    tally = ktap.parse_log(log.splitlines(True), 'T', ktap.Skips(None), '6.1')
+    return any(line in r.said for r in tally.results if r.kind == 'fail')
+
 
 def main():
     bad = 0
     print('TAP version 13')
-    print(f'1..{len(CASES)}')
+    print(f'1..{len(CASES) + len(CAUSES)}')
     for n, (what, log, skips, want) in enumerate(CASES, 1):
         table = ktap.Skips(None)
         if skips:
@@ -101,8 +113,12 @@ def main():
         have = tuple(tally.count(k) for k in ('pass', 'fail', 'skip'))
         if have != want:
             bad += 1
-            print(f'# want {want}, have {have}: {tally.results}')
+            print(f'# want {want}, have {have}: {[(r.kind, r.name, r.why) for r in tally.results]}')
         print(('ok' if have == want else 'not ok') + f' {n} {what}')
+    for n, (what, log, line) in enumerate(CAUSES, len(CASES) + 1):
+        kept = cause_kept(log, line)
+        bad += not kept
+        print(('ok' if kept else 'not ok') + f' {n} {what}')
     return 1 if bad else 0
 
 

@@ -72,10 +72,11 @@ RUN etwctl stop mine; wait $pid; echo "status $?"; tail -n 1 out
 EXPECT ^status 0$
 EXPECT Etw/session_stop
 
+# As soon as the session can be found, while providers are still being enabled.
 NAME watch_a_record
-RUN etwctl record -q --name rec --flush-ms 100 -o trace -- sh -c 'i=0; while [ $i -lt 40 ]; do ls / >/dev/null; sleep 0.1; i=$((i+1)); done' & rec=$!
-RUN until etwctl status rec 2>/dev/null | grep -qi process; do sleep 0.1; done
-RUN etwctl watch rec --event sched_process_exec -n 2; kill $rec; wait $rec
+RUN etwctl record -q --name rec --flush-ms 100 -o trace -- sh -c 'until [ -e enough ]; do ls / >/dev/null; sleep 0.1; done' & rec=$!
+RUN until etwctl list sessions --names | grep -q rec; do :; done
+RUN etwctl watch rec --event sched_process_exec -n 2; >enough; wait $rec
 EXPECT Process/sched_process_exec
 
 NAME watch_in_memory

@@ -26,6 +26,8 @@ enum { OPT_WATCH_FLUSH = OPT_PRIVATE };
 /* Bounds of how often a session that is followed is flushed: soon enough to be live, seldom enough not to disturb. */
 #define ASK_MIN_MS 20
 #define ASK_MAX_MS 1000
+/* How long a writer may take from making its session to saying where it writes. */
+#define START_MS 5000
 
 /* --event and --pid of watch are the read-side filters, so it takes -p and --profile only. */
 const struct opt opts_watch[] = {
@@ -194,7 +196,18 @@ static int watch_named(struct reader *r, const char *name, struct etw_control *c
 	err = etw_session_query(*session, &q);
 	if (err)
 		return fail_etw(err, name);
+	/* A writer that has just made the session says in a moment where it writes. */
 	s = state_read(name, q.owner_uid);
+	for (int waited = 0; s && s->life == STATE_ALIVE && !*s->dir && waited < START_MS; waited += 10) {
+		state_free(s);
+		usleep(10000);
+		s = state_read(name, q.owner_uid);
+	}
+	err = etw_session_query(*session, &q);
+	if (err) {
+		state_free(s);
+		return fail_etw(err, name);
+	}
 	if (s && s->life == STATE_ALIVE && s->pid == q.reader_pid) {
 		err = etw_consumer_add_trace(r->consumer, s->dir, ETW_TRACE_FOLLOW);
 		r->followed = *session;
@@ -243,6 +256,7 @@ int cmd_watch(int argc, char **argv)
 	struct etw_session *session = NULL;
 	uint32_t flush_ms = 100;
 	int key, status;
+	bool began;
 
 	while ((key = opt_next(argc, argv)) != -1) {
 		switch (key) {
@@ -275,7 +289,8 @@ int cmd_watch(int argc, char **argv)
 		status = watch_named(&r, argv[optind], control, &session);
 	else
 		status = watch_providers(&r, &specs, flush_ms, control, &session);
-	if (!status) {
+	began = !status;
+	if (began) {
 		struct timespec now;
 
 		filter_start(&r.filter, r.consumer);
@@ -288,7 +303,8 @@ int cmd_watch(int argc, char **argv)
 		}
 		status = read_all(&r);
 	}
-	filter_free(&r.filter, r.consumer);
+	/* What was not read says nothing about the patterns. */
+	filter_free(&r.filter, began ? r.consumer : NULL);
 	tasks_free(r.tasks);
 	etw_consumer_free(r.consumer);
 	etw_session_close(session);

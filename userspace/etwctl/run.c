@@ -87,18 +87,18 @@ int run_begin(struct run *r)
 		if (err)
 			return fail_etw(err, NULL);
 	}
+	/* Before enabling, which takes its time: whoever finds the session finds its trace. */
+	if (r->state && !etw_session_query(r->session, &q)) {
+		etw_guid_format(q.uuid, uuid);
+		state_running(r->state, r->dir, uuid);
+	}
 	clock_gettime(CLOCK_MONOTONIC, &r->began);
 	status = specs_enable(&r->specs, r->session, drain, r);
 	if (status) {
 		if (r->flight_recorder)
 			etw_session_stop(r->session);	/* it would persist */
-		return status;
 	}
-	if (r->state && !etw_session_query(r->session, &q)) {
-		etw_guid_format(q.uuid, uuid);
-		state_running(r->state, r->dir, uuid);
-	}
-	return 0;
+	return status;
 }
 
 int run_signals(struct run *r)
