@@ -1025,7 +1025,7 @@ static void bring_cpu(void *arg, unsigned int n)
 /* No failure of ours keeps a CPU away. Without a relay what is recorded there is lost and counted; next time it gets one. */
 TEST_F(fail_cpu, relay)
 {
-	unsigned int first = 1, high = ENDLESS, n, without = 0, with = 0;
+	unsigned int first = 1, high = ENDLESS, n, without = 0, with = 0, rounds = 0;
 	char cpu[24];
 
 	if (!self->cpu)
@@ -1043,33 +1043,37 @@ TEST_F(fail_cpu, relay)
 			first = middle + 1;
 	}
 	ASSERT_LT(first, ENDLESS);
-	for (n = first; n < ENDLESS; n++) {
-		struct etw_session_query q;
+	/* Which of them hits us changes with the pages that slabs have left: once more, if too few did. */
+	for (; without < 4 && rounds < 5; rounds++) {
+		for (n = first; n < ENDLESS; n++) {
+			struct etw_session_query q;
 
-		traced("", "");
-		bring_cpu(self, n);
-		if (self->left)
-			break;
-		/* A slab needed a page more than before: it failed on the way to us. */
-		if (!traced(cpu, "cpu_prepare [etw]"))
-			continue;
-		q = session_query(self->session);
-		/* Single pages take the place of a block, or it failed after us. */
-		if (q.nr_relays > self->cpu) {
-			with++;
-			continue;
+			traced("", "");
+			bring_cpu(self, n);
+			if (self->left)
+				break;
+			/* A slab needed a page more than before: it failed on the way to us. */
+			if (!traced(cpu, "cpu_prepare [etw]"))
+				continue;
+			q = session_query(self->session);
+			/* Single pages take the place of a block, or it failed after us. */
+			if (q.nr_relays > self->cpu) {
+				with++;
+				continue;
+			}
+			without++;
+			ASSERT_EQ(0, self->err);
+			ASSERT_EQ(0, pin(self->cpu));
+			work_rename("lost", 0, 10);
+			ASSERT_EQ(0, pin(0));
+			EXPECT_EQ(10, session_query(self->session).lost[ETW_LOST_CPU] - q.lost[ETW_LOST_CPU]);
+			ASSERT_EQ(0, cpu_online(self->cpu, false));
+			ASSERT_EQ(0, cpu_online(self->cpu, true));
+			EXPECT_EQ(self->cpu + 1, session_query(self->session).nr_relays);
 		}
-		without++;
-		ASSERT_EQ(0, self->err);
-		ASSERT_EQ(0, pin(self->cpu));
-		work_rename("lost", 0, 10);
-		ASSERT_EQ(0, pin(0));
-		EXPECT_EQ(10, session_query(self->session).lost[ETW_LOST_CPU] - q.lost[ETW_LOST_CPU]);
-		ASSERT_EQ(0, cpu_online(self->cpu, false));
-		ASSERT_EQ(0, cpu_online(self->cpu, true));
-		EXPECT_EQ(self->cpu + 1, session_query(self->session).nr_relays);
 	}
-	printf("# late CPU: %u points after %u of others, %u without a relay\n", with + without, first - 1, without);
+	printf("# late CPU: %u points in %u rounds after %u of others, %u without a relay\n", with + without, rounds,
+	       first - 1, without);
 	EXPECT_EQ(0, self->err);
 	EXPECT_LE(4, without);
 }
