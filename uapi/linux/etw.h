@@ -23,10 +23,7 @@
 #define ETW_ABI_VERSION		1
 #define ETW_RECORD_VERSION	1
 
-/*
- * Commands: type byte and number only; a grown structure stays the same command. 0x60 to 0x7f is left to provider
- * files.
- */
+/* Commands: type byte and number only; a grown structure stays the same command. */
 #define ETW_IOC_TYPE		0xE7
 
 /* on the control file, /dev/etw */
@@ -36,6 +33,7 @@
 #define ETW_IOC_SESSION_LIST		_IO(ETW_IOC_TYPE, 0x03)	/* struct etw_session_query, by id */
 #define ETW_IOC_PROVIDER_LIST		_IO(ETW_IOC_TYPE, 0x04)	/* struct etw_provider_list, by id */
 #define ETW_IOC_EVENT_LIST		_IO(ETW_IOC_TYPE, 0x05)	/* struct etw_event_list, by id */
+#define ETW_IOC_PROVIDER_REGISTER	_IO(ETW_IOC_TYPE, 0x06)	/* struct etw_provider_register -> provider fd */
 
 /* on a session file */
 #define ETW_IOC_SESSION_QUERY		_IO(ETW_IOC_TYPE, 0x20)	/* struct etw_session_query */
@@ -55,6 +53,10 @@
 #define ETW_IOC_RELAY_SUBBUF_GET	_IO(ETW_IOC_TYPE, 0x40)	/* struct etw_subbuf */
 #define ETW_IOC_RELAY_SUBBUF_PUT	_IO(ETW_IOC_TYPE, 0x41)	/* no argument: 0 */
 
+/* on a provider file */
+#define ETW_IOC_PROVIDER_EVENT		_IO(ETW_IOC_TYPE, 0x60)	/* struct etw_event_register */
+#define ETW_IOC_PROVIDER_ENABLED	_IO(ETW_IOC_TYPE, 0x61)	/* struct etw_enabled_query */
+
 /* Limits. */
 #define ETW_NAME_SIZE		64		/* a name with its NUL; [A-Za-z][A-Za-z0-9_.-]* */
 #define ETW_SUBBUF_SIZE_MIN	4096U
@@ -73,6 +75,13 @@
 #define ETW_MAX_CLASSES		65535U		/* in one session */
 #define ETW_MAX_ENABLES		1024U		/* providers one session has ever enabled, unknown ones too */
 #define ETW_MAX_FIELDS		128U		/* in one class */
+#define ETW_MAX_KEYWORDS	64U		/* with a name, of one provider */
+#define ETW_MAX_SCHEMA		65536U		/* bytes of one struct etw_schema with all that belongs to it */
+#define ETW_MAX_EVENTS		4096U		/* of one provider file */
+#define ETW_MAX_WRITE		131072U		/* bytes of one write to a provider file */
+#define ETW_MAX_PREDICATES	16U		/* in one filter */
+#define ETW_MAX_EVENT_IDS	256U		/* in one filter */
+#define ETW_MAX_PROCESS_NAMES	64U		/* in one filter */
 
 /**
  * struct etw_version - what the loaded module is (VERSION; needs no privilege)
@@ -237,11 +246,42 @@ struct etw_cpu_query {
 
 /* Enable flags. */
 #define ETW_ENABLE_IGNORE_KEYWORD_0	0x10U	/* events without a keyword do not pass */
-#define ETW_ENABLE_FLAGS		ETW_ENABLE_IGNORE_KEYWORD_0
+#define ETW_ENABLE_UID			0x100U	/* only what a user with @uid registered; the kernel's providers are nobody's */
+#define ETW_ENABLE_ANY_PREDICATE	0x200U	/* one predicate is enough; without it all must hold */
+#define ETW_ENABLE_FLAGS		(ETW_ENABLE_IGNORE_KEYWORD_0 | ETW_ENABLE_UID | ETW_ENABLE_ANY_PREDICATE)
 
 #define ETW_EVENTS_ALL		0
 #define ETW_EVENTS_IN		1	/* only the events named */
 #define ETW_EVENTS_OUT		2	/* all but the events named */
+
+/* What a predicate asks of a field. Numbers are compared as the field's type, signed or not; floats as floats. */
+#define ETW_OP_EQ		1
+#define ETW_OP_NE		2
+#define ETW_OP_LT		3	/* numbers only, as the next three */
+#define ETW_OP_LE		4
+#define ETW_OP_GT		5
+#define ETW_OP_GE		6
+#define ETW_OP_BITS		7	/* integers: field & value is not 0 */
+#define ETW_OP_PREFIX		8	/* strings and CHARS */
+#define ETW_OP_CONTAINS		9	/* strings and CHARS */
+#define ETW_NR_OPS		10
+
+/**
+ * struct etw_predicate - a condition on one field of the events of an enable
+ * @field: its name. An event that has no such field, or one of a type that the operator or the value does not suit, does
+ *	not pass.
+ * @op: ETW_OP_*. @text: compared with strings and CHARS (EQ, NE, PREFIX, CONTAINS), at most 63 bytes and a NUL; "" if
+ *	@value is meant.
+ * @value: for everything else, cut to nothing: a value that the field's type cannot hold makes EQ false. For F32 and F64
+ *	the bits of a double.
+ */
+struct etw_predicate {
+	__u8  field[ETW_NAME_SIZE];
+	__u32 op;
+	__u32 is_text;		/* 1: @text, 0: @value */
+	__u64 value;
+	__u8  text[ETW_NAME_SIZE];
+};
 
 /**
  * struct etw_enable - enable a provider in the session, or replace its level, keywords and filters
@@ -252,6 +292,13 @@ struct etw_cpu_query {
  * @pids: @nr_pids numbers (__s32) of the caller's pid namespace, each a thread or a process (0 the idle tasks); @nr_pids 0
  *	and @pids 0 = no filter. An event passes if its writer's tid or pid, or for scheduler events its subject's (next, wakee,
  *	child), is among them.
+ * @ids, @id_mode: as @events and @event_mode, but event ids (__u16). An event passes if both lists let it pass.
+ * @processes: @nr_processes names of ETW_NAME_SIZE bytes. An event passes if the writer's process has one of them: the
+ *	name of its main thread, which exec sets to the executable's (at most 15 bytes).
+ * @predicates: @nr_predicates struct etw_predicate, all of which, or with ETW_ENABLE_ANY_PREDICATE one of which, must hold.
+ * @uid: with ETW_ENABLE_UID, in the caller's user namespace.
+ *
+ * Several providers can have one name: each user's own. An enable by name is of all of them, also of those that come later.
  *
  * Synchronous: on return events flow, and the provider's rundown has been written to this session; an event list does
  * not hold it back. Returns 1 if such a provider exists, 0 if not: the enable is remembered and takes effect when it
@@ -272,6 +319,15 @@ struct etw_enable {
 	__u64 events;
 	__u32 nr_pids;
 	__u32 nr_events;
+	__u64 ids;
+	__u64 processes;
+	__u64 predicates;
+	__u32 nr_ids;
+	__u32 id_mode;
+	__u32 nr_processes;
+	__u32 nr_predicates;
+	__u32 uid;
+	__u32 reserved;
 };
 
 /**
@@ -484,7 +540,8 @@ struct etw_keyword {
 	__u8  name[32];
 };
 
-#define ETW_PROVIDER_KERNEL	(1U << 0)
+#define ETW_PROVIDER_KERNEL	(1U << 0)	/* of the module or of another one */
+#define ETW_PROVIDER_TRUSTED	(1U << 1)	/* who registered it could also control sessions */
 
 /**
  * struct etw_provider_list - one provider
@@ -494,7 +551,7 @@ struct etw_keyword {
  * @nr_events, @nr_unavailable: classes, and those whose source this kernel lacks.
  * @keywords: 0, or room for @nr_keywords struct etw_keyword; @nr_keywords: out, how many there are.
  *
- * EPERM no CAP_PERFMON or CAP_SYS_ADMIN; ENOMEM.
+ * Without CAP_PERFMON or CAP_SYS_ADMIN only the caller's own providers are there (EVENT_LIST: and their events). ENOMEM.
  */
 struct etw_provider_list {
 	__u32 size;
@@ -508,6 +565,10 @@ struct etw_provider_list {
 	__u32 nr_sessions;
 	__u32 nr_keywords;
 	__u64 keywords;
+	__u32 uid;		/* who registered it, in the caller's user namespace; 0 of the kernel's */
+	__u32 nr_registrations;	/* provider files; 0 of the kernel's */
+	__s32 pid;		/* who registered it last, in the caller's pid namespace; 0 of the kernel's, or not visible */
+	__u32 reserved;
 };
 
 #define ETW_EVENT_AVAILABLE	(1U << 0)
@@ -520,7 +581,7 @@ struct etw_provider_list {
  * @flags: in, 0 (EINVAL); out, ETW_EVENT_*. @reason: out, why it is not available.
  * @buf, @buf_size: room for its struct etw_schema. @used: out, bytes filled.
  *
- * EPERM no CAP_PERFMON or CAP_SYS_ADMIN; EMSGSIZE @buf is too small, @used is then the room it needs; ENOMEM.
+ * EMSGSIZE @buf is too small, @used is then the room it needs; ENOMEM.
  */
 struct etw_event_list {
 	__u32 size;
@@ -570,6 +631,102 @@ struct etw_subbuf {
 	__u64 begin;
 	__u64 end;
 	__u64 lost;
+};
+
+/**
+ * struct etw_provider_register - make a provider of the caller's own; needs no privilege
+ * @flags: must be 0. @name: see ETW_NAME_SIZE. @guid: 0 = ETW's hash of the name.
+ * @keywords: @nr_keywords struct etw_keyword, at most ETW_MAX_KEYWORDS; the mask not 0, the name a name.
+ *
+ * Returns a provider file. Files with the same name, GUID and user id are registrations of one provider, which is there
+ * as long as one of them is: until the last close and the end of the last mapping. The keywords are those of the latest.
+ * Whoever holds the file may write; records carry the ids of the thread that does. A process that cannot control sessions
+ * (CAP_PERFMON or CAP_SYS_ADMIN) when it registers is not trusted: its records take at most three quarters of a relay, and
+ * are limited to a rate for each user, session and CPU (module parameter untrusted_rate).
+ *
+ * EINVAL a malformed name, keyword or number; EPERM the name (in any case) or GUID is one of the kernel's, or begins with
+ * "Linux-"; EDQUOT the user, or all users together, have as many as they may; ENOMEM.
+ */
+struct etw_provider_register {
+	__u32 size;
+	__u32 flags;
+	__u8  name[ETW_NAME_SIZE];
+	__u8  guid[16];
+	__u64 keywords;
+	__u32 nr_keywords;
+	__u32 reserved;
+};
+
+/*
+ * Fields of these names and of type GUID, if they are the first of a class, are ETW's activity id and related activity id
+ * of the event. A class has none, the first, or both, in this order.
+ */
+#define ETW_FIELD_ACTIVITY	"activity_id"
+#define ETW_FIELD_RELATED	"related_activity_id"
+
+/**
+ * struct etw_event_register - add an event class to a provider file
+ * @flags: must be 0.
+ * @schema: a struct etw_schema of @schema_size = its own size bytes, with fields, maps and strings behind it; @class_id,
+ *	@guid, @provider and @ctf_name are 0. Nothing of the type ETW_TYPE_POINTER. Names of fields, values and the event
+ *	are names as in ETW_NAME_SIZE; field names differ.
+ * @index: out, its number in this file, from 0 on: the index of its enable byte, and what a write says.
+ *
+ * A class that is registered again has the same number. When the command returns, sessions that have the provider
+ * enabled get the event. EINVAL malformed; E2BIG more than ETW_MAX_FIELDS fields or ETW_MAX_SCHEMA bytes; ENOSPC
+ * ETW_MAX_EVENTS; EDQUOT the user, or all users together, have as many as they may, or a session does; ENOMEM.
+ */
+struct etw_event_register {
+	__u32 size;
+	__u32 flags;
+	__u64 schema;
+	__u32 schema_size;
+	__u32 index;
+};
+
+/*
+ * mmap of a provider file: offset 0, length of one page or ETW_MAX_EVENTS bytes, PROT_READ, shared or private; one
+ * byte for each event number, not 0 while some session wants it (with filters it may still be rejected). The mapping stays
+ * where it is, has room for all events, and is inherited by fork. EPERM writable or executable; EINVAL another length or
+ * offset.
+ */
+
+/**
+ * struct etw_enabled_query - what sessions want of a provider file's provider
+ * @flags: must be 0.
+ * @changes: rises with each ENABLE, DISABLE, end of a session and CAPTURE_STATE that concerns the provider. poll says POLLIN
+ *	while it is not what the last query on this file said.
+ * @captures: how many CAPTURE_STATE there were: if it has risen, the program should write what is there.
+ * @nr_sessions: that have it enabled; 0: the rest is 0. @level: the highest, 255 every level. @any: all bits that one of
+ *	them asks for. @all: those that all ask for.
+ */
+struct etw_enabled_query {
+	__u32 size;
+	__u32 flags;
+	__u64 changes;
+	__u64 captures;
+	__u32 nr_sessions;
+	__u32 level;
+	__u64 any;
+	__u64 all;
+};
+
+/**
+ * struct etw_write - head of one event in a write to a provider file
+ * @size: bytes of the event, this head included. @index: of the class. @flags: must be 0.
+ *
+ * A write or writev is one or more events, each a head and the fields of its class, packed, without anything between
+ * them; how they are spread over iovecs does not matter. Either all are taken or none: the result is the number of bytes.
+ * The events of one write have one time stamp, in their order.
+ *
+ * EINVAL not what the schema says, or an unknown index; E2BIG more than ETW_MAX_PAYLOAD or ETW_MAX_WRITE; EFAULT. All the
+ * same taken, but not by every session that wants them: ENOBUFS a session lost some for lack of room or over the rate;
+ * EMSGSIZE for one they are too large. These are in the sessions' counts.
+ */
+struct etw_write {
+	__u32 size;
+	__u16 index;
+	__u16 flags;
 };
 
 /*
