@@ -266,21 +266,25 @@ struct etw_cpu_query {
 #define ETW_OP_CONTAINS		9	/* strings and CHARS */
 #define ETW_NR_OPS		10
 
+#define ETW_VALUE_NUMBER	0	/* @value; suits single numbers, EQ .. BITS */
+#define ETW_VALUE_TEXT		1	/* @text; suits strings and CHARS; EQ, NE, PREFIX, CONTAINS */
+#define ETW_VALUE_BYTES		2	/* @text, as the payload has them; suits GUID, IPV4, IPV6 and MAC; EQ, NE */
+
 /**
  * struct etw_predicate - a condition on one field of the events of an enable
  * @field: its name. An event that has no such field, or one of a type that the operator or the value does not suit, does
  *	not pass.
- * @op: ETW_OP_*. @text: compared with strings and CHARS (EQ, NE, PREFIX, CONTAINS), at most 63 bytes and a NUL; "" if
- *	@value is meant.
- * @value: for everything else, cut to nothing: a value that the field's type cannot hold makes EQ false. For F32 and F64
- *	the bits of a double.
+ * @op: ETW_OP_*. @kind: ETW_VALUE_*; an operator that it does not suit is EINVAL.
+ * @value: compared as what it is, cut to nothing: one that the field's type cannot hold makes EQ false. For F32 and F64
+ *	the bits of a double. A kernel address that the session does not show is compared as the 0 it is recorded as.
+ * @text: at most 63 bytes and zeros. Text ends at the first NUL, in the field too.
  */
 struct etw_predicate {
 	__u8  field[ETW_NAME_SIZE];
 	__u32 op;
-	__u32 is_text;		/* 1: @text, 0: @value */
-	__u64 value;
-	__u8  text[ETW_NAME_SIZE];
+	__u32 kind;
+	__u64 value;		/* 0 with another kind */
+	__u8  text[ETW_NAME_SIZE];	/* zeros with another kind */
 };
 
 /**
@@ -294,14 +298,14 @@ struct etw_predicate {
  *	child), is among them.
  * @ids, @id_mode: as @events and @event_mode, but event ids (__u16). An event passes if both lists let it pass.
  * @processes: @nr_processes names of ETW_NAME_SIZE bytes. An event passes if the writer's process has one of them: the
- *	name of its main thread, which exec sets to the executable's (at most 15 bytes).
+ *	name of its main thread, which exec sets to the first 15 bytes of the executable's; of the names here no more count.
  * @predicates: @nr_predicates struct etw_predicate, all of which, or with ETW_ENABLE_ANY_PREDICATE one of which, must hold.
  * @uid: with ETW_ENABLE_UID, in the caller's user namespace.
  *
  * Several providers can have one name: each user's own. An enable by name is of all of them, also of those that come later.
  *
- * Synchronous: on return events flow, and the provider's rundown has been written to this session; an event list does
- * not hold it back. Returns 1 if such a provider exists, 0 if not: the enable is remembered and takes effect when it
+ * Synchronous: on return events flow, and the provider's rundown has been written to this session; no list or filter
+ * holds it back. Returns 1 if such a provider exists, 0 if not: the enable is remembered and takes effect when it
  * registers. EINVAL a field is out of range, a name is malformed, both or neither of name and GUID, a list without
  * its number or its mode, a negative pid; ESRCH a pid does not exist here; E2BIG a list is too long; ESHUTDOWN the
  * session has stopped; ENOSPC the class table is full, or ETW_MAX_ENABLES; ENOMEM.
@@ -379,8 +383,9 @@ struct etw_flush {
  * struct etw_provider_query - one provider enabled in the session, and its counts
  * @id: in, the id after which to look (0 at first); out, the id found; ENOENT at the end. An id belongs to this
  * session only.
- * @flags: in, 0 (EINVAL); out, as enabled. @registered: 1 if such a provider exists now. @level .. @nr_events: as
- * enabled.
+ * @flags: in, 0 (EINVAL); out, as enabled. @registered: 1 if such a provider exists now. @level .. @nr_events,
+ * @nr_ids .. @nr_predicates: as enabled. @filtered: what pids, processes and predicates rejected; what a class can never
+ * pass (event names and ids, predicates that do not suit it) is not counted, it has no cost.
  */
 struct etw_provider_query {
 	__u32 size;
@@ -399,6 +404,10 @@ struct etw_provider_query {
 	__u64 written;
 	__u64 filtered;
 	__u64 lost[ETW_NR_LOST];
+	__u32 nr_ids;
+	__u32 id_mode;
+	__u32 nr_processes;
+	__u32 nr_predicates;
 };
 
 /**
