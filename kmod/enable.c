@@ -26,6 +26,9 @@ void etw_enabling_free(struct etw_enabling *e)
 		return;
 	kvfree(e->events);
 	etw_object_free(ETW_OBJECT_FILTER, e->filter);
+	etw_object_free(ETW_OBJECT_FILTER, e->ids);
+	etw_object_free(ETW_OBJECT_FILTER, e->processes);
+	etw_object_free(ETW_OBJECT_FILTER, e->conditions);
 	etw_object_free(ETW_OBJECT_ENABLING, e);
 }
 
@@ -45,15 +48,21 @@ static void retired_free(struct retired *retired)
 
 static bool passes(const struct etw_enabling *e, const struct etw_class *class)
 {
-	bool listed;
+	u32 i;
 
 	if (class->unavailable || !etw_rule_passes(&e->rule, class->level, class->keyword))
 		return false;
-	/* an event list chooses among what happens; without the rundown what it leaves would have no names */
-	if (class->rundown || e->event_mode == ETW_EVENTS_ALL)
+	/* filters choose among what happens; without the rundown what they leave would have no names */
+	if (class->rundown)
 		return true;
-	listed = etw_name_listed(class->name, e->events, e->nr_events, ETW_NAME_SIZE);
-	return listed == (e->event_mode == ETW_EVENTS_IN);
+	if (e->event_mode != ETW_EVENTS_ALL &&
+	    etw_name_listed(class->name, e->events, e->nr_events, ETW_NAME_SIZE) != (e->event_mode == ETW_EVENTS_IN))
+		return false;
+	for (i = 0; i < e->nr_ids && e->ids[i] != class->event_id; i++)
+		;
+	if (e->id_mode != ETW_EVENTS_ALL && (i < e->nr_ids) != (e->id_mode == ETW_EVENTS_IN))
+		return false;
+	return !e->conditions || etw_conditions_possible(e->conditions, class);
 }
 
 static struct etw_enabling *enabling_of(struct etw_session *s, const struct etw_provider *p)
@@ -100,8 +109,18 @@ static const struct etw_enabling *wants(struct etw_session *s, const struct etw_
 	return e && e->enabled && passes(e, class) ? e : NULL;
 }
 
-/* Append the targets of @class that are special, or those that are not. */
-static void add_targets(struct etw_targets *targets, const struct etw_class *class, bool special)
+/* Bytes of what @e asks of a record that only the record can tell; 0 for nothing. */
+static size_t matcher_size(const struct etw_enabling *e)
+{
+	const struct etw_matcher *m = NULL;
+
+	if (!e->nr_processes && !e->conditions)
+		return 0;
+	return ALIGN(struct_size(m, match, e->conditions ? e->conditions->nr : 0), sizeof(u64));
+}
+
+/* Append the targets of @class that are special, or those that are not. @room: for what special ones ask of a record. */
+static void add_targets(struct etw_targets *targets, const struct etw_class *class, bool special, void *room)
 {
 	struct etw_session *s;
 
@@ -113,13 +132,25 @@ static void add_targets(struct etw_targets *targets, const struct etw_class *cla
 			continue;
 		etw_session_fill_target(s, etw_session_class_number(s, class), t);
 		t->filter = e->filter;
-		t->special |= !!e->filter;
-		if (t->special)
-			t->relays = &etw_no_relays;
-		if (t->special == special)
-			targets->nr++;
-		else
+		t->filtered = e->filter || matcher_size(e);
+		t->special |= t->filtered;
+		if (t->special != special) {
 			memset(t, 0, sizeof(*t));
+			continue;
+		}
+		targets->nr++;
+		if (!special)
+			continue;
+		t->relays = &etw_no_relays;
+		if (matcher_size(e)) {
+			struct etw_matcher *m = room;
+
+			m->processes = e->processes;
+			m->nr_processes = e->nr_processes;
+			etw_matcher_init(m, e->conditions, class, t->scrub);
+			t->matcher = m;
+			room += matcher_size(e);
+		}
 	}
 }
 
@@ -128,19 +159,24 @@ static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp
 {
 	struct etw_targets *targets;
 	struct etw_session *s;
+	size_t matchers = 0;
 	u32 i, nr = 0;
 
-	list_for_each_entry(s, &etw_root.sessions, node)
-		nr += !!wants(s, class);
+	list_for_each_entry(s, &etw_root.sessions, node) {
+		const struct etw_enabling *e = wants(s, class);
+
+		nr += !!e;
+		matchers += e ? matcher_size(e) : 0;
+	}
 	if (!nr || class->rundown)
 		return &etw_no_targets;
-	targets = etw_object_new(ETW_OBJECT_TARGETS, kvzalloc(struct_size(targets, t, nr + 1), gfp));
+	targets = etw_object_new(ETW_OBJECT_TARGETS, kvzalloc(struct_size(targets, t, nr + 1) + matchers, gfp));
 	if (!targets)
 		return ERR_PTR(-ENOMEM);
 	targets->class = class;
 	/* from the first special one on a record goes the long way, so these come last */
-	add_targets(targets, class, false);
-	add_targets(targets, class, true);
+	add_targets(targets, class, false, NULL);
+	add_targets(targets, class, true, &targets->t[nr + 1]);
 	targets->all_filtered = true;
 	for (i = 0; i < targets->nr; i++)
 		targets->all_filtered &= !!targets->t[i].filter;

@@ -4,6 +4,7 @@
 #define ETW_ENABLE_H
 
 #include "filter.h"
+#include "predicate.h"
 #include "session.h"
 
 /* What one ENABLE asked for. Owned by the session's list, under its lock and etw_control. */
@@ -23,6 +24,12 @@ struct etw_enabling {
 	u32 nr_events;
 	char *events;			/* nr_events * ETW_NAME_SIZE */
 	struct etw_filter *filter;	/* NULL: every task */
+	u32 id_mode;
+	u32 nr_ids;
+	u16 *ids;
+	u32 nr_processes;
+	char *processes;		/* nr_processes * TASK_COMM_LEN */
+	struct etw_conditions *conditions;	/* NULL: whatever the fields are */
 };
 
 /*

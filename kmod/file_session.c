@@ -174,6 +174,10 @@ static long query_provider(struct etw_session *s, void __user *arg)
 		.nr_events = e->nr_events,
 		.nr_pids = e->filter ? e->filter->nr : 0,
 		.enabled = e->enabled,
+		.nr_ids = e->nr_ids,
+		.id_mode = e->id_mode,
+		.nr_processes = e->nr_processes,
+		.nr_predicates = e->conditions ? e->conditions->nr : 0,
 	};
 	strscpy(q.name, e->name, sizeof(q.name));
 	memcpy(q.guid, &e->guid, sizeof(q.guid));
@@ -266,6 +270,77 @@ static int copy_events(struct etw_enabling *e, const struct etw_enable *arg)
 	return 0;
 }
 
+static int copy_ids(struct etw_enabling *e, const struct etw_enable *arg)
+{
+	const size_t bytes = arg->nr_ids * sizeof(*e->ids);
+
+	e->id_mode = arg->id_mode;
+	if (arg->id_mode == ETW_EVENTS_ALL)
+		return arg->nr_ids || arg->ids ? -EINVAL : 0;
+	if (arg->id_mode > ETW_EVENTS_OUT || !arg->nr_ids)
+		return -EINVAL;
+	if (arg->nr_ids > ETW_MAX_EVENT_IDS)
+		return -E2BIG;
+	e->ids = etw_object_new(ETW_OBJECT_FILTER, kvmalloc(bytes, ETW_GFP));
+	if (!e->ids)
+		return -ENOMEM;
+	if (copy_from_user(e->ids, u64_to_user_ptr(arg->ids), bytes))
+		return -EFAULT;
+	e->nr_ids = arg->nr_ids;
+	return 0;
+}
+
+static int copy_processes(struct etw_enabling *e, const struct etw_enable *arg)
+{
+	static_assert(TASK_COMM_LEN == 16);	/* the ABI says so */
+	char name[ETW_NAME_SIZE];
+	u32 i, len;
+
+	if (!arg->nr_processes)
+		return arg->processes ? -EINVAL : 0;
+	if (arg->nr_processes > ETW_MAX_PROCESS_NAMES)
+		return -E2BIG;
+	e->processes = etw_object_new(ETW_OBJECT_FILTER, kvzalloc(arg->nr_processes * TASK_COMM_LEN, ETW_GFP));
+	if (!e->processes)
+		return -ENOMEM;
+	for (i = 0; i < arg->nr_processes; i++) {
+		if (copy_from_user(name, u64_to_user_ptr(arg->processes) + i * sizeof(name), sizeof(name)))
+			return -EFAULT;
+		len = strnlen(name, sizeof(name));
+		if (!len || len == sizeof(name) || memchr_inv(name + len, 0, sizeof(name) - len))
+			return -EINVAL;
+		memcpy(e->processes + i * TASK_COMM_LEN, name, min_t(u32, len, TASK_COMM_LEN - 1));
+	}
+	e->nr_processes = arg->nr_processes;
+	return 0;
+}
+
+static int copy_predicates(struct etw_enabling *e, const struct etw_enable *arg)
+{
+	struct etw_condition *c;
+	int err;
+	u32 i;
+
+	if (!arg->nr_predicates)
+		return arg->predicates ? -EINVAL : 0;
+	if (arg->nr_predicates > ETW_MAX_PREDICATES)
+		return -E2BIG;
+	e->conditions = etw_object_new(ETW_OBJECT_FILTER, kvzalloc(struct_size(e->conditions, c, arg->nr_predicates), ETW_GFP));
+	if (!e->conditions)
+		return -ENOMEM;
+	e->conditions->nr = arg->nr_predicates;
+	e->conditions->any = arg->flags & ETW_ENABLE_ANY_PREDICATE;
+	for (i = 0; i < arg->nr_predicates; i++) {
+		c = &e->conditions->c[i];
+		if (copy_from_user(&c->p, u64_to_user_ptr(arg->predicates) + i * sizeof(c->p), sizeof(c->p)))
+			return -EFAULT;
+		err = etw_condition_init(c);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 /* "" goes by the GUID, which then must not be zero; a name must not come with one. */
 static int check_ref(const u8 *name, const u8 *guid, bool empty)
 {
@@ -285,7 +360,7 @@ static long enable(struct etw_session *s, void __user *user)
 
 	if (err)
 		return err;
-	if ((arg.flags & ~ETW_ENABLE_FLAGS) || arg.level > 255 || check_ref(arg.name, arg.guid, false))
+	if ((arg.flags & ~ETW_ENABLE_FLAGS) || arg.reserved || arg.level > 255 || check_ref(arg.name, arg.guid, false))
 		return -EINVAL;
 	e = etw_object_new(ETW_OBJECT_ENABLING, kzalloc(sizeof(*e), ETW_GFP));
 	if (!e)
@@ -297,7 +372,7 @@ static long enable(struct etw_session *s, void __user *user)
 	e->any = arg.any;
 	e->all = arg.all;
 	etw_rule_init(&e->rule, arg.level, arg.any, arg.all, arg.flags & ETW_ENABLE_IGNORE_KEYWORD_0);
-	err = copy_events(e, &arg) ?: copy_filter(e, &arg);
+	err = copy_events(e, &arg) ?: copy_filter(e, &arg) ?: copy_ids(e, &arg) ?: copy_processes(e, &arg) ?: copy_predicates(e, &arg);
 	if (err) {
 		etw_enabling_free(e);
 		return err;

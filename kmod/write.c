@@ -4,9 +4,11 @@
  * Takes no lock.
  */
 #include <linux/kernel.h>
+#include <linux/pid.h>
 
 #include "compat.h"
 #include "filter.h"
+#include "predicate.h"
 #include "relay.h"
 #include "session.h"
 #include "write.h"
@@ -16,11 +18,36 @@ DEFINE_PER_CPU(int, etw_nesting);
 /* Its list ends at once. */
 struct etw_targets etw_no_targets = { .all_filtered = true, .t = { { .relays = NULL } } };
 
+/*
+ * The writer's process has one of the @nr names. Its main thread may be gone, and the memory with it, once this thread is no
+ * longer among its threads: then its own name must do.
+ */
+static notrace bool process_is_named(const char *names, u32 nr)
+{
+	const struct task_struct *task = current;
+	char comm[TASK_COMM_LEN];
+
+	if (task->group_leader != task && pid_alive(task))
+		task = READ_ONCE(task->group_leader);
+	memcpy(comm, task->comm, sizeof(comm));		/* a name that changes meanwhile may come out mixed of both */
+	comm[sizeof(comm) - 1] = '\0';
+	return etw_name_listed(comm, names, nr, sizeof(comm));
+}
+
 /* The writer, or the task the event is about, is among the filter's. */
-static notrace bool passes(const struct etw_filter *f, const struct task_struct *subject)
+static notrace bool has_task(const struct etw_filter *f, const struct task_struct *subject)
 {
 	return etw_filter_has(f, current->pid) || etw_filter_has(f, current->tgid) ||
 	       (subject && (etw_filter_has(f, subject->pid) || etw_filter_has(f, subject->tgid)));
+}
+
+notrace bool etw_target_wants(const struct etw_target *t, const struct task_struct *subject, const struct etw_vec *vec, unsigned int nr)
+{
+	const struct etw_matcher *m = t->matcher;
+
+	if (t->filter && !has_task(t->filter, subject))
+		return false;
+	return !m || ((!m->nr_processes || process_is_named(m->processes, m->nr_processes)) && etw_matcher_passes(m, vec, nr));
 }
 
 /*
@@ -57,13 +84,15 @@ static notrace u8 *put_header(const struct etw_reservation *res, u32 id, pid_t t
 	return (u8 *)(compact + 1);
 }
 
-static notrace void lose(const struct etw_target *t, unsigned int cause)
+notrace void etw_target_lose(const struct etw_target *t, unsigned int cause, u32 nr)
 {
 	struct etw_relay *r = this_cpu_read(*t->true_relays);
+	u32 i;
 
 	if (r != &etw_no_relay)
-		etw_relay_lose(r, cause, etw_relay_now(r, t->boot_clock));
-	this_cpu_inc(t->counts->lost[cause]);
+		for (i = 0; i < nr; i++)
+			etw_relay_lose(r, cause, etw_relay_now(r, t->boot_clock));
+	this_cpu_add(t->counts->lost[cause], nr);
 }
 
 /* Nested deeper than contexts can nest: something we call is traced. */
@@ -72,7 +101,7 @@ notrace void etw_nested(const struct etw_targets *targets)
 	const struct etw_target *t;
 
 	for (t = targets->t; t->relays; t++)
-		lose(t, ETW_LOST_NESTED);
+		etw_target_lose(t, ETW_LOST_NESTED, 1);
 	__this_cpu_dec(etw_nesting);
 }
 
@@ -88,11 +117,11 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 	for (i = 0; i < nr; i++)
 		len += vec[i].len;
 	if (r == &etw_no_relay) {
-		lose(t, ETW_LOST_CPU);
+		etw_target_lose(t, ETW_LOST_CPU, 1);
 		return false;
 	}
 	if (len > min_t(u64, ETW_MAX_PAYLOAD, r->size - 128)) {
-		lose(t, ETW_LOST_TOO_LARGE);
+		etw_target_lose(t, ETW_LOST_TOO_LARGE, 1);
 		return false;
 	}
 	etw_relay_reserve(r, now + r->clock_offset, t->boot_clock, len, &res);
@@ -122,7 +151,7 @@ notrace void etw_write(const struct etw_event *event, const struct etw_target *f
 	const struct etw_target *t;
 
 	for (t = from; t->relays; t++) {
-		if (t->filter && !passes(t->filter, event->subject)) {
+		if (t->filtered && !etw_target_wants(t, event->subject, vec, nr)) {
 			this_cpu_inc(t->counts->filtered);
 			continue;
 		}

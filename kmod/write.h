@@ -15,6 +15,7 @@
 #include "class.h"
 #include "compat.h"
 #include "filter.h"
+#include "predicate.h"
 #include "relay.h"
 
 struct etw_session;
@@ -34,17 +35,20 @@ struct etw_target {
 	struct etw_relay *__percpu *relays;
 	struct etw_relay *__percpu *true_relays;
 	struct etw_counts __percpu *counts;
-	const struct etw_filter *filter;	/* NULL: every record */
+	const struct etw_filter *filter;	/* NULL: of every task */
+	const struct etw_matcher *matcher;	/* NULL: whatever it says, and of every process */
+	u64 __percpu *rate;			/* of a user's classes only */
 	u16 class_id;
 	bool boot_clock;
 	bool scrub;				/* hide kernel addresses */
-	bool special;				/* one of filter, boot_clock and scrub */
+	bool filtered;				/* filter or matcher */
+	bool special;				/* one of filtered, boot_clock and scrub */
 };
 
 /* The targets of one class. Replaced as a whole, freed after a grace period. */
 struct etw_targets {
 	u32 nr;
-	bool all_filtered;			/* every target has a filter, or there is none */
+	bool all_filtered;			/* every target has a filter of tasks, or there is none */
 	const struct etw_class *class;
 	struct etw_targets *next;		/* on the list of retired ones */
 	struct etw_target t[];			/* and one that ends the list */
@@ -52,11 +56,6 @@ struct etw_targets {
 
 /* Those of a class that nobody wants; so a class always has some. */
 extern struct etw_targets etw_no_targets;
-
-struct etw_vec {
-	const void *data;
-	u32 len;
-};
 
 /* One event on its way, in the registers of its probe. */
 struct etw_event {
@@ -67,6 +66,10 @@ struct etw_event {
 
 void etw_nested(const struct etw_targets *targets);
 void etw_write(const struct etw_event *event, const struct etw_target *from, const struct etw_vec *vec, unsigned int nr);
+/* @nr records of @target are lost, preemption off. */
+void etw_target_lose(const struct etw_target *target, unsigned int cause, u32 nr);
+/* Does this record pass the filters that @target has (target->filtered)? Preemption is off. */
+bool etw_target_wants(const struct etw_target *target, const struct task_struct *subject, const struct etw_vec *vec, unsigned int nr);
 
 /* tid and pid of @task, as they stand side by side in a record. */
 static __always_inline u64 etw_ids(const struct task_struct *task)
@@ -82,7 +85,7 @@ static __always_inline bool etw_filter_may_pass(const struct etw_filter *f, cons
 }
 
 /*
- * Does nobody want the record: no target, or all their filters reject it for certain? Then it has been counted in
+ * Does nobody want the record: no target, or all their filters of tasks reject it for certain? Then it has been counted in
  * each. If not, the long way decides and counts. Calls nothing, so that a rejection saves no registers.
  */
 static __always_inline bool etw_rejected(const struct etw_targets *targets, const struct task_struct *subject)

@@ -12,7 +12,7 @@ import sys
 LAYERS = [
     ('ABI', ['uapi/linux/*.h'], []),
     ('what lies below', ['kmod/compat.h', 'kmod/objects.[ch]', 'kmod/step.h'], ['ABI']),
-    ('pure code', ['kmod/filter.[ch]', 'kmod/clock.[ch]', 'kmod/class.h', 'kmod/payload.[ch]',
+    ('pure code', ['kmod/filter.[ch]', 'kmod/clock.[ch]', 'kmod/class.h', 'kmod/payload.[ch]', 'kmod/predicate.[ch]',
                    'kmod/schema.[ch]'], ['ABI']),
     ('relay', ['kmod/relay.[ch]', 'kmod/relay_mem.[ch]'], ['ABI', 'what lies below', 'pure code']),
     ('session and enable', ['kmod/hook.[ch]', 'kmod/provider.[ch]', 'kmod/write.[ch]', 'kmod/event.h', 'kmod/session.[ch]',

@@ -134,10 +134,14 @@ typedef struct host_s64 atomic64_t;
 struct task_struct {
 	s32 pid __aligned(8);
 	s32 tgid;
+	char comm[16];
+	struct task_struct *group_leader;
 };
 
-static struct task_struct etw_host_task __attribute__((unused)) = { .pid = 4711, .tgid = 4700 };
+static struct task_struct etw_host_task __attribute__((unused)) = { .pid = 4711, .tgid = 4700, .group_leader = &etw_host_task };
 #define current (&etw_host_task)
+#define TASK_COMM_LEN			16
+#define pid_alive(task)			true
 
 /* ---- time that stands still: a relay's clock offset makes it pass ---- */
 
