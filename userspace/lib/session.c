@@ -151,52 +151,101 @@ static int session_error(const struct etw_session *session, int err, const char 
 	return etw_error_errno(err, "session %s: %s", session->name, what);
 }
 
-int etw_session_enable(struct etw_session *session, const struct etw_enable_options *o)
+/* Names as the ABI has them, NULL for none; *@err: why not. */
+static void *names_copy(const char *const *names, __u32 nr, int (*copy)(__u8 to[ETW_NAME_SIZE], const char *name), int *err)
 {
-	struct etw_enable enable = {
-		.size = sizeof(enable),
-		.flags = o->flags,
-		.level = o->level,
-		.event_mode = o->event_mode,
-		.any = o->any,
-		.all = o->all,
-		.pids = (__u64)(uintptr_t)o->pids,
-		.nr_pids = o->nr_pids,
-		.nr_events = o->nr_events,
-	};
-	__u8 (*names)[ETW_NAME_SIZE] = NULL;
+	__u8 (*list)[ETW_NAME_SIZE] = nr ? calloc(nr, sizeof(*list)) : NULL;
 	__u32 i;
+
+	if (nr && !list)
+		*err = etw_error_errno(-ENOMEM, "names of a filter");
+	for (i = 0; list && !*err && i < nr; i++)
+		*err = copy(list[i], names[i]);
+	return list;
+}
+
+static int event_copy(__u8 to[ETW_NAME_SIZE], const char *name)
+{
+	return name_copy(to, name, "an event");
+}
+
+static int process_copy(__u8 to[ETW_NAME_SIZE], const char *name)
+{
+	if (!*name || strlen(name) >= ETW_NAME_SIZE)
+		return etw_error(-EINVAL, "\"%s\" cannot be the name of a process: 1 to %u bytes", name,
+				 ETW_NAME_SIZE - 1);
+	memcpy(to, name, strlen(name));
+	return 0;
+}
+
+static int enable_limits(const struct etw_enable_options *o)
+{
+	const struct {
+		__u32 nr, most;
+		const char *what;
+	} lists[] = {
+		{ o->nr_events, ETW_MAX_EVENT_NAMES, "event names" },
+		{ o->nr_pids, ETW_MAX_PIDS, "pids" },
+		{ o->nr_ids, ETW_MAX_EVENT_IDS, "event ids" },
+		{ o->nr_processes, ETW_MAX_PROCESS_NAMES, "process names" },
+		{ o->nr_predicates, ETW_MAX_PREDICATES, "predicates" },
+	};
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		if (lists[i].nr > lists[i].most)
+			return etw_error(-E2BIG, "%s: %u %s, more than %u", o->provider, lists[i].nr, lists[i].what,
+					 lists[i].most);
+	return 0;
+}
+
+int etw_session_enable(struct etw_session *session, const struct etw_enable_options *options)
+{
+	struct etw_enable_options o = {};
+	struct etw_enable enable = { .size = sizeof(enable) };
+	void *events = NULL, *processes = NULL;
 	int ret;
 
-	ret = etw_provider_text(o->provider, enable.name, enable.guid);
-	if (ret)
+	if (options->size < offsetof(struct etw_enable_options, id_mode))
+		return etw_error(-EINVAL, "the size of the options of an enable is not set");
+	memcpy(&o, options, options->size < sizeof(o) ? options->size : sizeof(o));
+	ret = etw_provider_text(o.provider, enable.name, enable.guid);
+	if (!ret)
+		ret = enable_limits(&o);
+	if (!ret)
+		events = names_copy(o.events, o.nr_events, event_copy, &ret);
+	if (!ret)
+		processes = names_copy(o.processes, o.nr_processes, process_copy, &ret);
+	if (ret) {
+		free(events);
+		free(processes);
 		return ret;
-	if (o->nr_events > ETW_MAX_EVENT_NAMES)
-		return etw_error(-E2BIG, "%s: %u event names, more than %u", o->provider, o->nr_events,
-				 ETW_MAX_EVENT_NAMES);
-	if (o->nr_pids > ETW_MAX_PIDS)
-		return etw_error(-E2BIG, "%s: %u pids, more than %u", o->provider, o->nr_pids, ETW_MAX_PIDS);
-	if (o->nr_events) {
-		names = calloc(o->nr_events, sizeof(*names));
-		if (!names)
-			return etw_error_errno(-ENOMEM, "%s", o->provider);
-		for (i = 0; i < o->nr_events; i++) {
-			ret = name_copy(names[i], o->events[i], "an event");
-			if (ret) {
-				free(names);
-				return ret;
-			}
-		}
-		enable.events = (__u64)(uintptr_t)names;
 	}
+	enable.flags = o.flags;
+	enable.level = o.level;
+	enable.any = o.any;
+	enable.all = o.all;
+	enable.event_mode = o.event_mode;
+	enable.events = (uintptr_t)events;
+	enable.nr_events = o.nr_events;
+	enable.pids = (uintptr_t)o.pids;
+	enable.nr_pids = o.nr_pids;
+	enable.id_mode = o.id_mode;
+	enable.ids = (uintptr_t)o.ids;
+	enable.nr_ids = o.nr_ids;
+	enable.processes = (uintptr_t)processes;
+	enable.nr_processes = o.nr_processes;
+	enable.predicates = (uintptr_t)o.predicates;
+	enable.nr_predicates = o.nr_predicates;
+	enable.uid = o.uid;
 	ret = etw_ioctl(session->fd, ETW_IOC_SESSION_ENABLE, &enable);
-	free(names);
+	free(events);
+	free(processes);
 	switch (ret) {
 	case -EINVAL:
 		return etw_error(ret, "%s: the module does not accept this level (0 to 255), keywords or filter",
-				 o->provider);
+				 o.provider);
 	case -ESRCH:
-		return etw_error(ret, "%s: a pid of the filter does not exist", o->provider);
+		return etw_error(ret, "%s: a pid of the filter does not exist", o.provider);
 	case -ENOSPC:
 		return etw_error(ret, "session %s: its table of %u event classes is full", session->name,
 				 ETW_MAX_CLASSES);

@@ -220,6 +220,10 @@ ETW_API const char *etw_session_name(const struct etw_session *session);
  * @level, @any, @all, @flags: as in struct etw_enable (level 0 and any 0 = everything).
  * @event_mode: ETW_EVENTS_*; @events: @nr_events names.
  * @pids: @nr_pids threads or processes, 0 = no filter.
+ * @id_mode: ETW_EVENTS_*; @ids: @nr_ids event ids.
+ * @processes: @nr_processes names of programs, of which 15 bytes count, 0 = no filter.
+ * @predicates: @nr_predicates conditions on fields, 0 = no filter; all must hold, or with ETW_ENABLE_ANY_PREDICATE one.
+ * @uid: with ETW_ENABLE_UID.
  */
 struct etw_enable_options {
 	size_t size;
@@ -233,6 +237,14 @@ struct etw_enable_options {
 	const char *const *events;
 	const __s32 *pids;
 	__u32 nr_pids;
+	__u32 id_mode;
+	const __u16 *ids;
+	const char *const *processes;
+	const struct etw_predicate *predicates;
+	__u32 nr_ids;
+	__u32 nr_processes;
+	__u32 nr_predicates;
+	__u32 uid;
 };
 
 /* Returns 1: events flow. 0: no such provider yet, remembered. */
