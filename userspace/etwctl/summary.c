@@ -19,6 +19,7 @@ const struct opt opts_summary[] = {
 };
 
 const char *const summary_op_names[SUM_NR_OPS] = { "read", "write", "discard", "flush" };
+const char *const summary_doing_names[SUM_NR_DOING] = { "on_cpu", "runnable", "disk", "blocked", "unknown", "idle" };
 const char *const summary_area_names[SUM_NR_AREAS] = {
 	"code", "stack", "mapped", "image", "null", "other", "kernel", "hidden",
 };
@@ -27,11 +28,13 @@ const char *const summary_access_names[SUM_NR_ACCESS] = { "read", "write", "exec
 /* ---------------------------------------------------------------- from libetw's events to the analysis' */
 
 #define MAX_FIELDS 8
+#define OPCODE_SUSPEND 8	/* as ETW has it */
 
 /* One class of events, found once: which kind it is, and where its fields are. */
 struct plan {
 	enum sum_kind kind;
 	bool made, wanted, identity, lost;
+	bool related;			/* of an activity: it may say which one it is part of */
 	int field[MAX_FIELDS];
 	struct summary_class count;
 };
@@ -74,6 +77,21 @@ struct reader {
 	struct summary_report r;
 };
 
+static bool is_id_field(const struct etw_class *cls, unsigned int i, const char *name)
+{
+	return i < cls->nr_fields && cls->fields[i].type == ETW_TYPE_GUID && !strcmp(cls->fields[i].name, name);
+}
+
+/* What an event with an activity id, which is always the first field, says of the activity. */
+static void plan_activity(struct plan *p, const struct etw_class *cls)
+{
+	if (p->kind != SUM_OTHER || !is_id_field(cls, 0, ETW_FIELD_ACTIVITY))
+		return;
+	p->related = is_id_field(cls, 1, ETW_FIELD_RELATED);
+	p->kind = cls->opcode == ETW_OPCODE_START ? SUM_START : cls->opcode == ETW_OPCODE_STOP ? SUM_STOP :
+		  cls->opcode == OPCODE_SUSPEND ? SUM_SUSPEND : SUM_WORK;
+}
+
 static struct plan *plan_of(struct reader *rd, const struct etw_event *event)
 {
 	const struct etw_class *cls = event->cls;
@@ -103,6 +121,7 @@ static struct plan *plan_of(struct reader *rd, const struct etw_event *event)
 		for (int f = 0; f < MAX_FIELDS; f++)
 			p->field[f] = sources[i].fields[f] ? etw_class_field(cls, sources[i].fields[f]) : -1;
 	}
+	plan_activity(p, cls);
 	if (p->lost)
 		for (int f = 0; f < 5; f++)
 			p->field[f] = etw_class_field(cls, (const char *[]){ "cpu", "cause", "count", "first", "last" }[f]);
@@ -117,10 +136,31 @@ static struct sum_text text(const struct etw_event *event, int field)
 	return t;
 }
 
+/* The fields behind the activity ids, as dump shows them. Valid until the next call. */
+static struct sum_text describe(const struct plan *p, const struct etw_event *ev)
+{
+	static char buf[SUMMARY_FIELDS];
+	size_t len = 0;
+
+	for (unsigned int f = p->related ? 2 : 1; f < ev->cls->nr_fields && len < sizeof(buf) - 1; f++) {
+		len += snprintf(buf + len, sizeof(buf) - len, "%s%s=", len ? " " : "", ev->cls->fields[f].name);
+		if (len < sizeof(buf) - 1)
+			len += etw_event_format(ev, f, buf + len, sizeof(buf) - len);
+	}
+	if (len < sizeof(buf) - 1)
+		return (struct sum_text){ buf, len };
+	/* cut, but not inside a character */
+	for (len = sizeof(buf) - 4; len && (buf[len] & 0xc0) == 0x80;)
+		len--;
+	memcpy(buf + len, "...", 3);
+	return (struct sum_text){ buf, len + 3 };
+}
+
 /* Fields are numbered in the order of the table above. Long, because each kind of event has its case. */
 static void convert(const struct plan *p, const struct etw_event *ev, struct sum_event *e)
 {
 	const int *f = p->field;
+	size_t len;
 
 	e->kind = p->kind;
 	e->time = ev->epoch;
@@ -182,6 +222,19 @@ static void convert(const struct plan *p, const struct etw_event *ev, struct sum
 		e->disk.name = text(ev, f[0]);
 		e->disk.dev = etw_event_uint(ev, f[1]);
 		e->disk.whole = etw_event_uint(ev, f[2]);
+		break;
+	case SUM_START:
+	case SUM_STOP:
+	case SUM_WORK:
+	case SUM_SUSPEND:
+		e->act.provider = ev->cls->provider;
+		e->act.name = ev->cls->name;
+		e->act.task = ev->cls->task;
+		e->act.id = etw_event_bytes(ev, 0, &len);
+		e->act.related = p->related ? etw_event_bytes(ev, 1, &len) : NULL;
+		e->act.fields = (struct sum_text){ NULL, 0 };
+		if (p->kind == SUM_START || p->kind == SUM_STOP)
+			e->act.fields = describe(p, ev);
 		break;
 	default:
 		break;
@@ -378,6 +431,22 @@ static int by_share_bytes(const void *a, const void *b)
 	return ORDER(summary_io_bytes(x->io), summary_io_bytes(y->io), x->key.proc->pid, y->key.proc->pid);
 }
 
+static int by_duration(const void *a, const void *b)
+{
+	const struct sum_activity *x = *(struct sum_activity *const *)a, *y = *(struct sum_activity *const *)b;
+
+	return ORDER(x->end - x->begin, y->end - y->begin, x->begin, y->begin);
+}
+
+static int by_kind_time(const void *a, const void *b)
+{
+	const struct sum_act_kind *x = *(struct sum_act_kind *const *)a, *y = *(struct sum_act_kind *const *)b;
+
+	if (strcmp(x->provider, y->provider))
+		return ORDER(x->duration.sum, y->duration.sum, strcmp(x->provider, y->provider), 0);
+	return ORDER(x->duration.sum, y->duration.sum, strcmp(x->name, y->name), 0);
+}
+
 static int by_count(const void *a, const void *b)
 {
 	const struct summary_class *x = a, *y = b;
@@ -426,6 +495,21 @@ static void sort_disks(struct summary_report *r)
 		r->shares[r->nr_shares++] = sh;
 	qsort(r->disks, r->nr_disks, sizeof(*r->disks), by_disk_bytes);
 	qsort(r->shares, r->nr_shares, sizeof(*r->shares), by_share_bytes);
+}
+
+static void sort_activities(struct summary_report *r)
+{
+	unsigned int nr = 0;
+
+	for (struct sum_act_kind *k = r->s->act_kinds; k; k = k->next)
+		nr++;
+	r->kinds = sum_alloc(nr + 1, sizeof(*r->kinds));
+	for (struct sum_act_kind *k = r->s->act_kinds; k; k = k->next)
+		if (k->duration.count || k->unfinished || k->started_before)
+			r->kinds[r->nr_kinds++] = k;
+	qsort(r->kinds, r->nr_kinds, sizeof(*r->kinds), by_kind_time);
+	if (r->s->nr_acts)
+		qsort(r->s->acts, r->s->nr_acts, sizeof(*r->s->acts), by_duration);
 }
 
 static struct summary_provider *provider_get(struct summary_report *r, const char *name)
@@ -489,6 +573,7 @@ static struct summary *new_analysis(struct reader *rd, uint32_t **cpus)
 		.nr_pids = f->nr_pids,
 		.comms = f->comms,
 		.nr_comms = f->comms ? list_len(f->comms) : 0,
+		.keep = rd->r.top,
 	};
 	unsigned int nr_gaps;
 	struct sum_gap *gaps = find_gaps(&rd->r, &nr_gaps);
@@ -527,6 +612,7 @@ static void report_free(struct summary_report *r)
 	free(r->faulters);
 	free(r->disks);
 	free(r->shares);
+	free(r->kinds);
 	free(r->causes);
 	summary_free(r->s);
 }
@@ -574,6 +660,7 @@ int cmd_summary(int argc, char **argv)
 	summary_finish(r->s, r->to);
 	sort_tasks(r);
 	sort_disks(r);
+	sort_activities(r);
 	sort_events(&rd);
 	if (json)
 		summary_json(r);

@@ -49,12 +49,17 @@ struct summary_report {
 	struct sum_disk **disks;
 	struct sum_share **shares;
 	struct summary_provider *providers;
-	unsigned int nr_runs, nr_faulters, nr_disks, nr_shares, nr_providers;
+	struct sum_act_kind **kinds;	/* the activities themselves are s->acts */
+	unsigned int nr_runs, nr_faulters, nr_disks, nr_shares, nr_providers, nr_kinds;
 };
 
 void summary_text(const struct summary_report *r);
 void summary_json(const struct summary_report *r);
 
+/* Bytes of text for the fields of a start or stop event. */
+#define SUMMARY_FIELDS 256
+
+extern const char *const summary_doing_names[SUM_NR_DOING];
 extern const char *const summary_op_names[SUM_NR_OPS];
 extern const char *const summary_area_names[SUM_NR_AREAS];
 extern const char *const summary_access_names[SUM_NR_ACCESS];

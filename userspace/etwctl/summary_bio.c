@@ -52,14 +52,14 @@ struct sum_disk *sum_disk_whole(struct sum_disk *d)
 }
 
 /* @part has turned out to be a partition of @disk: what waits there waits here. */
-void sum_disk_set_whole(struct sum_disk *part, struct sum_disk *disk)
+void sum_disk_set_whole(struct summary *s, struct sum_disk *part, struct sum_disk *disk)
 {
 	disk = sum_disk_whole(disk);
 	if (disk == part)
 		return;
 	part->whole = disk;
 	for (unsigned int i = 0; i < part->nr_bios; i++)
-		sum_bio_insert(disk, part->bios[i]);
+		sum_bio_insert(s, disk, part->bios[i]);
 	for (unsigned int i = 0; i < part->nr_flushes; i++) {
 		if (disk->nr_flushes == disk->max_flushes) {
 			disk->max_flushes = disk->max_flushes ? 2 * disk->max_flushes : 8;
@@ -103,16 +103,16 @@ void sum_disk_name(struct summary *s, const struct sum_event *e)
 	d->name[len] = 0;
 	if (e->disk.whole) {
 		if (e->disk.whole != e->disk.dev && d->whole == d)
-			sum_disk_set_whole(d, sum_disk_get(s, e->disk.whole));
+			sum_disk_set_whole(s, d, sum_disk_get(s, e->disk.whole));
 		return;
 	}
 	HASH_ITER(hh, s->disks, other, tmp) {
 		if (other == d)
 			continue;
 		if (is_part_name(d->name, other->name) && d->whole == d)
-			sum_disk_set_whole(d, other);
+			sum_disk_set_whole(s, d, other);
 		else if (is_part_name(other->name, d->name) && other->whole == other)
-			sum_disk_set_whole(other, d);
+			sum_disk_set_whole(s, other, d);
 	}
 }
 
@@ -165,7 +165,15 @@ struct sum_bio *sum_bio_new(struct summary *s, const struct sum_event *e, int32_
 		bio->wanted &= !s->filter.nr_pids && !s->filter.nr_comms;
 		bio->proc = s->idle;
 	}
+	sum_activity_io(s, bio);
 	return bio;
+}
+
+/* It has not been heard of to its end. */
+void sum_bio_free(struct summary *s, struct sum_bio *bio)
+{
+	sum_activity_io_end(s, bio, NULL, 0);
+	free(bio);
 }
 
 /* First place in @d->bios whose bio begins at @sector or later. */
@@ -191,19 +199,19 @@ void sum_bio_remove(struct sum_disk *d, unsigned int i)
 }
 
 /* A bio that is in a request already stays with it; only its place in the queue is given up. */
-void sum_bio_give_up(struct sum_disk *d, struct sum_bio *bio)
+void sum_bio_give_up(struct summary *s, struct sum_disk *d, struct sum_bio *bio)
 {
 	d->unfinished++;
 	if (bio->to_issue != bio->to_complete) {
 		bio->to_complete -= bio->to_issue;
 		bio->to_issue = 0;
 	} else {
-		free(bio);
+		sum_bio_free(s, bio);
 	}
 }
 
 /* Gives up the older half of all that wait. */
-static void bios_trim(struct sum_disk *d)
+static void bios_trim(struct summary *s, struct sum_disk *d)
 {
 	uint64_t oldest = UINT64_MAX, newest = 0, limit;
 	unsigned int kept = 0;
@@ -217,19 +225,19 @@ static void bios_trim(struct sum_disk *d)
 	limit = oldest + (newest - oldest) / 2;
 	for (unsigned int i = 0; i < d->nr_bios; i++) {
 		if (d->bios[i]->seq <= limit)
-			sum_bio_give_up(d, d->bios[i]);
+			sum_bio_give_up(s, d, d->bios[i]);
 		else
 			d->bios[kept++] = d->bios[i];
 	}
 	d->nr_bios = kept;
 }
 
-void sum_bio_insert(struct sum_disk *d, struct sum_bio *bio)
+void sum_bio_insert(struct summary *s, struct sum_disk *d, struct sum_bio *bio)
 {
 	unsigned int i;
 
 	if (d->nr_bios >= MAX_WAITING)
-		bios_trim(d);
+		bios_trim(s, d);
 	if (d->nr_bios == d->max_bios) {
 		d->max_bios = d->max_bios ? 2 * d->max_bios : 32;
 		d->bios = sum_realloc(d->bios, d->max_bios, sizeof(*d->bios));
@@ -293,6 +301,7 @@ void sum_bio_done(struct summary *s, struct sum_disk *d, struct sum_bio *bio, ui
 		if (!d->has_requests)
 			sum_io_add(&d->io[bio->op], bio->nr, bio->failed);
 	}
+	sum_activity_io_end(s, bio, d, time);
 	free(bio);
 }
 
@@ -302,15 +311,15 @@ void sum_bio_queue(struct summary *s, const struct sum_event *e)
 	struct sum_bio *bio = sum_bio_new(s, e, e->tid, false);
 
 	if (bio->nr) {
-		sum_bio_insert(d, bio);
+		sum_bio_insert(s, d, bio);
 		return;
 	}
 	if (bio->op != SUM_FLUSH) {
-		free(bio);	/* nothing moves, nothing to follow */
+		sum_bio_free(s, bio);	/* nothing moves, nothing to follow */
 		return;
 	}
 	if (d->nr_flushes == MAX_IN_FLIGHT) {
-		free(d->flushes[0]);
+		sum_bio_free(s, d->flushes[0]);
 		memmove(d->flushes, d->flushes + 1, --d->nr_flushes * sizeof(*d->flushes));
 		d->unfinished++;
 	}

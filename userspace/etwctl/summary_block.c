@@ -34,7 +34,7 @@ static void rq_free(struct sum_disk *d, struct sum_rq **link)
 	free(rq);
 }
 
-static void rq_give_up(struct sum_disk *d, struct sum_rq **link)
+static void rq_give_up(struct summary *s, struct sum_disk *d, struct sum_rq **link)
 {
 	struct sum_rq *rq = *link;
 
@@ -43,7 +43,7 @@ static void rq_give_up(struct sum_disk *d, struct sum_rq **link)
 
 		bio->to_complete -= rq->parts[i].nr;
 		if (!bio->to_complete)
-			free(bio);
+			sum_bio_free(s, bio);
 	}
 	d->unfinished++;
 	rq_free(d, link);
@@ -80,7 +80,7 @@ static void find_partition(struct summary *s, struct sum_disk *d, const struct s
 		if (sum_disk_may_be_part(other, d) && other->nr_bios &&
 		    sum_bio_covering(other, e->blk.sector, e->blk.sector + e->blk.nr,
 				     sum_block_op(e->blk.rwbs, e->blk.nr), &at, &gap))
-			sum_disk_set_whole(other, d);
+			sum_disk_set_whole(s, other, d);
 	}
 }
 
@@ -102,7 +102,7 @@ static void flush_issue(struct summary *s, struct sum_disk *d, const struct sum_
 
 		HASH_ITER(hh, s->disks, other, tmp)
 			if (sum_disk_may_be_part(other, d) && other->nr_flushes)
-				sum_disk_set_whole(other, d);
+				sum_disk_set_whole(s, other, d);
 	}
 	for (unsigned int i = 0; i < d->nr_flushes; i++)
 		d->flushes[i]->issued = true;
@@ -185,7 +185,7 @@ static void rq_issue(struct summary *s, const struct sum_event *e)
 		sector = upto;
 	}
 	if (d->nr_rqs >= MAX_IN_FLIGHT)
-		rq_give_up(d, &d->rqs);
+		rq_give_up(s, d, &d->rqs);
 	*d->rqs_tail = rq;
 	d->rqs_tail = &rq->next;
 	d->nr_rqs++;
@@ -206,7 +206,7 @@ static void rq_insert(struct summary *s, const struct sum_event *e)
 	find_partition(s, d, e);
 	if (sum_bio_covering(d, e->blk.sector, end, op, &at, &gap) || gap != end || rq_find(d, e->blk.sector, e->blk.nr, true))
 		return;
-	sum_bio_insert(d, bio_guess(s, e, e->blk.sector, end));
+	sum_bio_insert(s, d, bio_guess(s, e, e->blk.sector, end));
 }
 
 static void rq_complete(struct summary *s, const struct sum_event *e)
@@ -305,12 +305,12 @@ void sum_block_finish(struct summary *s)
 
 	HASH_ITER(hh, s->disks, d, dtmp) {
 		for (unsigned int i = 0; i < d->nr_bios; i++)
-			sum_bio_give_up(d, d->bios[i]);
+			sum_bio_give_up(s, d, d->bios[i]);
 		d->nr_bios = 0;
 		while (d->rqs)
-			rq_give_up(d, &d->rqs);
+			rq_give_up(s, d, &d->rqs);
 		for (unsigned int i = 0; i < d->nr_flushes; i++)
-			free(d->flushes[i]);
+			sum_bio_free(s, d->flushes[i]);
 		d->unfinished += d->nr_flushes;
 		d->nr_flushes = 0;
 	}

@@ -13,8 +13,7 @@ enum sum_op sum_block_op(uint32_t rwbs, uint32_t nr);
 
 /* Disks and partitions: requests are the disk's, a bio's device may be a partition of it. */
 struct sum_disk *sum_disk_get(struct summary *s, uint32_t dev);
-struct sum_disk *sum_disk_whole(struct sum_disk *d);
-void sum_disk_set_whole(struct sum_disk *part, struct sum_disk *disk);
+void sum_disk_set_whole(struct summary *s, struct sum_disk *part, struct sum_disk *disk);
 bool sum_disk_may_be_part(const struct sum_disk *part, const struct sum_disk *disk);
 void sum_disk_name(struct summary *s, const struct sum_event *e);
 
@@ -23,9 +22,10 @@ void sum_io_add(struct sum_io *io, uint64_t sectors, bool failed);
 
 /* Bios. One that is in no request yet is in its disk's list; sum_bio_done() counts and frees it. */
 struct sum_bio *sum_bio_new(struct summary *s, const struct sum_event *e, int32_t tid, bool guessed);
-void sum_bio_insert(struct sum_disk *d, struct sum_bio *bio);
+void sum_bio_free(struct summary *s, struct sum_bio *bio);
+void sum_bio_insert(struct summary *s, struct sum_disk *d, struct sum_bio *bio);
 void sum_bio_remove(struct sum_disk *d, unsigned int i);
-void sum_bio_give_up(struct sum_disk *d, struct sum_bio *bio);
+void sum_bio_give_up(struct summary *s, struct sum_disk *d, struct sum_bio *bio);
 struct sum_bio *sum_bio_covering(struct sum_disk *d, uint64_t sector, uint64_t end, enum sum_op op, unsigned int *at,
 				 uint64_t *gap);
 void sum_bio_done(struct summary *s, struct sum_disk *d, struct sum_bio *bio, uint64_t time);

@@ -233,6 +233,119 @@ static void add_disk(json_t *top, const struct summary_report *r)
 	}
 }
 
+static void add_id(json_t *o, const char *key, const uint8_t id[16])
+{
+	static const uint8_t none[16];
+	char text[ETW_GUID_TEXT_SIZE];
+
+	json_object_object_add(o, key, NULL);
+	if (!memcmp(id, none, sizeof(none)))
+		return;
+	etw_guid_format(id, text);
+	json_text(o, key, text);
+}
+
+static void add_doing(json_t *o, const uint64_t time[SUM_NR_DOING], uint64_t cpu_ns)
+{
+	char key[32];
+
+	for (int d = 0; d < SUM_NR_DOING; d++) {
+		snprintf(key, sizeof(key), "%s_ns", summary_doing_names[d]);
+		json_u64(o, key, time[d]);
+	}
+	json_u64(o, "cpu_ns", cpu_ns);
+}
+
+static void add_disks(json_t *o, const struct sum_act_disk *disks, unsigned int nr, bool kind)
+{
+	json_t *list = array_in(o, "disks"), *x;
+	char buf[SUMMARY_DISK_NAME];
+
+	for (unsigned int i = 0; i < nr; i++) {
+		x = object_at_end(list);
+		json_text(x, "disk", summary_disk_name(sum_disk_whole(disks[i].disk), buf));
+		json_text(x, "operation", summary_op_names[disks[i].op]);
+		json_u64(x, "count", disks[i].count);
+		json_u64(x, "bytes", disks[i].bytes);
+		json_u64(x, "errors", disks[i].errors);
+		json_u64(x, "waited_ns", disks[i].waited);
+		json_u64(x, "longest_ns", disks[i].longest);
+		if (kind)
+			json_u64(x, "activities", disks[i].activities);
+	}
+}
+
+static void add_ios(json_t *o, const struct sum_activity *a)
+{
+	json_t *list = array_in(o, "ios"), *x;
+	char buf[SUMMARY_DISK_NAME], name[4 * SUM_COMM + 1];
+
+	for (unsigned int i = 0; i < a->nr_ios; i++) {
+		const struct sum_act_io *io = &a->ios[i];
+		const struct sum_disk *d = sum_disk_whole(io->disk);
+
+		x = object_at_end(list);
+		json_text(x, "disk", summary_disk_name(d, buf));
+		json_u64(x, "major", d->dev >> 20);
+		json_u64(x, "minor", d->dev & 0xfffff);
+		json_text(x, "operation", summary_op_names[io->op]);
+		json_u64(x, "sector", io->sector);
+		json_u64(x, "bytes", io->nr * 512ULL);
+		flag(x, "error", io->failed);
+		json_s64(x, "begin_ns", io->begin);
+		json_u64(x, "took_ns", io->took);
+		json_u64(x, "waited_ns", io->waited);
+		json_s64(x, "tid", io->tid);
+		text_utf8(name, io->comm, strnlen(io->comm, SUM_COMM));
+		json_text(x, "thread", name);
+	}
+}
+
+static void add_activities(json_t *top, const struct summary_report *r)
+{
+	json_t *activity = object_in(top, "activity"), *list, *o;
+
+	list = array_in(activity, "kinds");
+	for (unsigned int i = 0; i < rows(r, r->nr_kinds); i++) {
+		const struct sum_act_kind *k = r->kinds[i];
+
+		o = object_at_end(list);
+		json_text(o, "provider", k->provider);
+		json_text(o, "activity", k->name);
+		latency(o, "duration", &k->duration);
+		json_u64(o, "started_before", k->started_before);
+		json_u64(o, "unfinished", k->unfinished);
+		json_u64(o, "lossy", k->lossy);
+		add_doing(o, k->ns, k->cpu_ns);
+		add_disks(o, k->disks, k->nr_disks, true);
+	}
+	list = array_in(activity, "activities");
+	for (unsigned int i = 0; i < rows(r, r->s->nr_acts); i++) {
+		const struct sum_activity *a = r->s->acts[i];
+
+		o = object_at_end(list);
+		json_text(o, "provider", a->kind->provider);
+		json_text(o, "activity", a->kind->name);
+		add_id(o, "id", a->id);
+		add_id(o, "parent_id", a->parent_id);
+		json_object_object_add(o, "parent", NULL);
+		if (a->parent_kind)
+			json_text(o, "parent", a->parent_kind->name);
+		json_text(o, "start_fields", a->start_fields ? a->start_fields : "");
+		json_text(o, "stop_fields", a->stop_fields ? a->stop_fields : "");
+		name_of(o, sum_proc_root(a->proc));
+		flag(o, "finished", a->finished);
+		flag(o, "lossy", a->lossy);
+		json_s64(o, "begin_ns", a->begin);
+		json_s64(o, "end_ns", a->end);
+		json_u64(o, "duration_ns", a->end - a->begin);
+		add_doing(o, a->ns, a->cpu_ns);
+		json_u64(o, "moves", a->moves);
+		add_disks(o, a->disks, a->nr_disks, false);
+		add_ios(o, a);
+	}
+}
+
 static void add_fault_counts(json_t *o, const struct sum_faults *f)
 {
 	json_t *areas;
@@ -299,6 +412,7 @@ void summary_json(const struct summary_report *r)
 	json_s64(top, "end_ns", r->to);
 	add_run(top, r);
 	add_disk(top, r);
+	add_activities(top, r);
 	add_faults(top, r);
 	add_events(top, r);
 	json_line(top);

@@ -29,6 +29,7 @@ struct summary *summary_new(const struct sum_filter *filter, const struct sum_ga
 	if (!s->filter.to)
 		s->filter.to = SUM_FOREVER;
 	s->all_tail = &s->all;
+	s->act_kinds_tail = &s->act_kinds;
 	s->idle = special(s, 0, "idle");
 	s->writeback = special(s, -1, "writeback");
 	s->writeback->writeback = true;
@@ -63,6 +64,15 @@ void summary_cpu_end(struct summary *s, uint32_t cpu, uint64_t time)
 	cpu_get(s, cpu)->end = time;
 }
 
+static uint64_t hash(uint64_t h, const void *bytes, size_t len)
+{
+	const uint8_t *p = bytes;
+
+	while (len--)
+		h = (h ^ *p++) * 0x100000001b3ULL;
+	return h;
+}
+
 /* What tells events of one kind, CPU and time apart. */
 static uint64_t key_of(const struct sum_event *e)
 {
@@ -84,6 +94,11 @@ static uint64_t key_of(const struct sum_event *e)
 		return e->fault.address ^ e->fault.ip;
 	case SUM_DUMP_DISK:
 		return e->disk.dev;
+	case SUM_START:
+	case SUM_STOP:
+	case SUM_WORK:
+	case SUM_SUSPEND:
+		return hash(hash(e->tid, e->act.id, 16), e->act.name, strlen(e->act.name));
 	default:
 		return e->blk.sector ^ (uint64_t)e->blk.dev << 40 ^ e->blk.nr;
 	}
@@ -137,6 +152,8 @@ bool summary_event(struct summary *s, const struct sum_event *e)
 		sum_block_event(s, e);
 	else if (e->kind == SUM_FAULT_USER || e->kind == SUM_FAULT_KERNEL)
 		sum_fault_event(s, e);
+	else if (e->kind >= SUM_START && e->kind <= SUM_SUSPEND)
+		sum_activity_event(s, e);
 	return true;
 }
 
@@ -145,6 +162,7 @@ void summary_finish(struct summary *s, uint64_t end)
 	if (end < s->last)
 		end = s->last;
 	sum_sched_finish(s, end);
+	sum_activity_finish(s, end);
 	sum_block_finish(s);
 	sum_task_finish(s);
 }
@@ -155,6 +173,7 @@ void summary_free(struct summary *s)
 		return;
 	sum_block_free(s);
 	sum_task_free(s);
+	sum_activity_free(s);
 	free(s->cpus);
 	free(s->gaps);
 	free(s);

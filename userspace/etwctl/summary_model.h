@@ -4,7 +4,8 @@
  * Pure code: it must not know libetw, files or output. Times are nanoseconds of one clock for all CPUs; events come in
  * the order of their times.
  *
- * Memory grows with the number of processes, live threads, devices and (process, device) pairs, not with the trace.
+ * Memory grows with the number of processes, live threads, devices, (process, device) pairs, and activities that are open or
+ * kept, not with the trace.
  */
 #ifndef ETWCTL_SUMMARY_MODEL_H
 #define ETWCTL_SUMMARY_MODEL_H
@@ -40,6 +41,10 @@ enum sum_kind {
 	SUM_FAULT_KERNEL,
 	SUM_DUMP_TASK,
 	SUM_DUMP_DISK,
+	SUM_START,		/* of an activity */
+	SUM_STOP,
+	SUM_WORK,		/* any other event with an activity id */
+	SUM_SUSPEND,		/* the thread leaves the activity, which goes on */
 	SUM_NR_KINDS
 };
 
@@ -96,6 +101,12 @@ struct sum_event {
 			uint32_t dev;
 			uint32_t whole;	/* of a partition: its disk; else itself, or 0 not known */
 		} disk;
+		struct {		/* START, STOP, WORK, SUSPEND */
+			const char *provider, *name;
+			const uint8_t *id, *related;	/* 16 bytes; @related NULL or zeroes: none */
+			struct sum_text fields;	/* START, STOP: what else it says, for people */
+			uint16_t task;	/* number of the descriptor, 0 none */
+		} act;
 	};
 };
 
@@ -158,6 +169,17 @@ struct sum_proc {
 
 enum sum_state { SUM_UNKNOWN, SUM_RUNNING, SUM_RUNNABLE, SUM_SLEEPING };
 
+/* What a thread does for an activity, and an activity at one moment: what comes first here of what its threads do. */
+enum sum_doing {
+	SUM_ON_CPU,
+	SUM_WAITING,			/* runnable */
+	SUM_ON_DISK,			/* asleep, not to be disturbed, while an I/O of its own is under way */
+	SUM_BLOCKED,			/* asleep otherwise */
+	SUM_UNTOLD,			/* no event told */
+	SUM_IDLE,			/* of an activity: no thread works for it */
+	SUM_NR_DOING
+};
+
 struct sum_thread {
 	int32_t tid;
 	char comm[SUM_COMM];
@@ -167,6 +189,15 @@ struct sum_thread {
 	bool wanted;			/* passes --pid and --comm */
 	uint64_t since;			/* in this state */
 	uint64_t early;			/* woken while still on its way off the CPU, 0 no */
+	bool deep;			/* SLEEPING uninterruptibly */
+	enum sum_doing doing;
+	uint64_t disk_since;		/* SUM_ON_DISK: what waiting is not yet given to an I/O began then */
+	uint64_t seq;			/* no other thread's, ever */
+	unsigned int ios;		/* its own, under way */
+	unsigned int io_gaps;		/* ... since this loss of events */
+	struct sum_activity **work;	/* what it works for; the last one counts, the others go on after it */
+	unsigned int nr_work;
+	struct sum_thread *beside;	/* the next one that works for the same */
 	UT_hash_handle hh;
 };
 
@@ -188,7 +219,7 @@ struct sum_cpu {
 		enum sum_kind kind;
 		uint32_t source;
 		uint64_t key;
-	} at_time[8];
+	} at_time[64];
 	uint64_t time;
 	unsigned int nr_at_time;
 };
@@ -220,6 +251,9 @@ struct sum_bio {
 	bool failed;
 	bool issued;			/* flushes: a flush was issued after it came */
 	int32_t tid;
+	struct sum_activity *work;	/* that its thread worked for */
+	uint64_t thread;		/* the thread's seq, 0 none */
+	unsigned int gaps;		/* losses before it */
 };
 
 /* A request between its issue and its completion, and the pieces of bios in it. */
@@ -270,6 +304,75 @@ struct sum_share {
 	UT_hash_handle hh;
 };
 
+/* ---------------------------------------------------------------- activities */
+
+/* One I/O of an activity. */
+struct sum_act_io {
+	struct sum_disk *disk;
+	enum sum_op op;
+	bool failed;
+	uint32_t nr;			/* sectors */
+	uint64_t sector;
+	uint64_t begin;			/* submitted */
+	uint64_t took;			/* from then to its end */
+	uint64_t waited;		/* of it, time the thread slept for it */
+	int32_t tid;
+	char comm[SUM_COMM];
+};
+
+/* All I/Os of one operation on one disk, of an activity or of all of a kind. */
+struct sum_act_disk {
+	struct sum_disk *disk;
+	enum sum_op op;
+	uint64_t count, bytes, errors;
+	uint64_t waited, longest;
+	uint64_t activities;		/* of a kind: how many waited */
+};
+
+/* Activities of one provider and name. */
+struct sum_act_kind {
+	const char *provider;
+	char *name;			/* of the start event, without "Start" at its end */
+	uint64_t unfinished;		/* never stopped */
+	uint64_t started_before;	/* stopped, and started before the trace */
+	uint64_t lossy;			/* of those counted in @duration: events were lost meanwhile */
+	struct sum_hist duration;
+	uint64_t ns[SUM_NR_DOING];
+	uint64_t cpu_ns;
+	struct sum_act_disk *disks;
+	unsigned int nr_disks;
+	struct sum_act_kind *next;
+};
+
+#define SUM_ACT_IOS 8			/* kept of one activity: those that were waited for longest */
+
+struct sum_activity {
+	uint8_t id[16];
+	uint8_t parent_id[16];		/* all 0: none that was told */
+	struct sum_act_kind *kind;
+	struct sum_act_kind *parent_kind;	/* NULL: the parent was not open */
+	uint16_t task;
+	char *start_fields, *stop_fields;	/* or NULL */
+	struct sum_proc *proc;		/* that started it */
+	uint64_t begin, end;
+	uint64_t at;			/* accounted up to there */
+	uint64_t ns[SUM_NR_DOING];	/* their sum is end - begin */
+	uint64_t cpu_ns;		/* of all its threads together */
+	uint64_t moves;			/* times another thread than the one before began to work for it */
+	uint64_t last_thread;		/* seq */
+	bool open, finished, wanted, cpu_wanted, lossy;
+	unsigned int doing[SUM_NR_DOING];	/* threads that work for it, or for one inside it */
+	struct sum_thread *threads;	/* that work for it just now */
+	struct sum_act_io *ios;		/* by @waited, @took; room for SUM_ACT_IOS, or NULL */
+	unsigned int nr_ios;
+	struct sum_act_disk *disks;
+	unsigned int nr_disks;
+	unsigned int refs;
+	struct sum_activity *parent;
+	struct sum_activity *outer;	/* the one that was open with this id */
+	struct sum_activity *older, *newer;	/* among the open */
+};
+
 /* ---------------------------------------------------------------- the whole */
 
 /* Events lost on one CPU; the state of that CPU is not known between the two times. */
@@ -280,7 +383,8 @@ struct sum_gap {
 
 /**
  * struct sum_filter - what to count; everything is followed all the same
- * @from, @to: from <= time < to; an interval counts as far as it lies inside, an I/O or wake-up if it ends inside.
+ * @from, @to: from <= time < to; an interval counts as far as it lies inside, an I/O, a wake-up or an activity if it ends
+ *	inside.
  * @nr_pids: numbers of threads or processes, 0 all. @nr_comms: shell patterns for thread names. @nr_cpus: CPUs.
  */
 struct sum_filter {
@@ -291,6 +395,7 @@ struct sum_filter {
 	unsigned int nr_comms;
 	const uint32_t *cpus;
 	unsigned int nr_cpus;
+	unsigned int keep;		/* activities to keep one by one, the longest; 0 all */
 };
 
 struct summary {
@@ -314,6 +419,13 @@ struct summary {
 	struct sum_disk *disks;
 	struct sum_share *shares;
 	struct sum_faults faults;
+	uint64_t thread_seq;
+	struct sum_act_id *act_ids;	/* of open activities */
+	struct sum_activity *oldest, *newest;	/* open */
+	unsigned int nr_open;
+	struct sum_act_kind *act_kinds, **act_kinds_tail;
+	struct sum_activity **acts;	/* kept; if there is a limit, a heap whose shortest is the first */
+	unsigned int nr_acts, max_acts;
 	uint64_t kind_count[SUM_NR_KINDS];
 };
 
@@ -364,6 +476,18 @@ void sum_block_event(struct summary *s, const struct sum_event *e);
 void sum_block_finish(struct summary *s);
 void sum_block_free(struct summary *s);
 struct sum_disk *sum_disk_find(struct summary *s, uint32_t dev);
+struct sum_disk *sum_disk_whole(struct sum_disk *d);
+
+/* summary_activity.c */
+void sum_activity_event(struct summary *s, const struct sum_event *e);
+/* The state of @t has changed. */
+void sum_activity_thread(struct summary *s, struct sum_thread *t, uint64_t time);
+void sum_activity_thread_end(struct summary *s, struct sum_thread *t);
+/* An I/O of the thread bio->tid has been submitted; is over, on @d at @time, or with @d NULL will not be heard of again. */
+void sum_activity_io(struct summary *s, struct sum_bio *bio);
+void sum_activity_io_end(struct summary *s, struct sum_bio *bio, struct sum_disk *d, uint64_t time);
+void sum_activity_finish(struct summary *s, uint64_t end);
+void sum_activity_free(struct summary *s);
 
 /* summary_fault.c */
 void sum_fault_event(struct summary *s, const struct sum_event *e);

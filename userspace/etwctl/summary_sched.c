@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATE_DEAD (0x10 | 0x20 | 0x80)
+#define STATE_UNINTERRUPTIBLE	0x02
+#define STATE_DEAD		(0x10 | 0x20 | 0x80)
 
 bool sum_cpu_wanted(const struct summary *s, uint32_t cpu)
 {
@@ -61,12 +62,13 @@ static void credit(struct summary *s, uint32_t cpu, uint64_t to)
 		t->proc->run.cpu_ns += ns;
 }
 
-static void thread_state(struct sum_thread *t, enum sum_state state, bool woken, uint64_t time)
+static void thread_state(struct summary *s, struct sum_thread *t, enum sum_state state, bool woken, uint64_t time)
 {
 	t->state = state;
 	t->woken = woken;
 	t->since = time;
 	t->early = 0;
+	sum_activity_thread(s, t, time);
 }
 
 /* Nothing is known of @cpu since the last event that agreed with who ran there. */
@@ -81,7 +83,7 @@ static void forget(struct summary *s, uint32_t cpu)
 		struct sum_thread *t = sum_thread_find(s, c->cur);
 
 		if (t)
-			thread_state(t, SUM_UNKNOWN, false, c->last);
+			thread_state(s, t, SUM_UNKNOWN, false, c->last);
 	}
 	c->cur = SUM_NOBODY;
 }
@@ -156,14 +158,15 @@ static void leaves(struct summary *s, const struct sum_event *e)
 		t->proc->run.switches++;
 		t->proc->run.preempted += runnable;
 	}
+	t->deep = e->sw.prev_state & STATE_UNINTERRUPTIBLE;
 	if (runnable)
-		thread_state(t, SUM_RUNNABLE, false, e->time);
+		thread_state(s, t, SUM_RUNNABLE, false, e->time);
 	else if (e->sw.prev_state & STATE_DEAD)
 		sum_thread_end(s, e->sw.prev_tid);
 	else if (t->early)
-		thread_state(t, SUM_RUNNABLE, true, e->time);
+		thread_state(s, t, SUM_RUNNABLE, true, e->time);
 	else
-		thread_state(t, SUM_SLEEPING, false, e->time);
+		thread_state(s, t, SUM_SLEEPING, false, e->time);
 }
 
 static void arrives(struct summary *s, const struct sum_event *e)
@@ -175,7 +178,7 @@ static void arrives(struct summary *s, const struct sum_event *e)
 		if (t->woken && sum_in_window(s, e->time))
 			sum_hist_add(&t->proc->run.wakeup, e->time - t->since);
 	}
-	thread_state(t, SUM_RUNNING, false, e->time);
+	thread_state(s, t, SUM_RUNNING, false, e->time);
 }
 
 static void switch_event(struct summary *s, const struct sum_event *e)
@@ -218,7 +221,7 @@ static void wake_event(struct summary *s, const struct sum_event *e)
 	}
 	if (e->kind == SUM_WAKEUP && t->state == SUM_RUNNABLE)
 		return;
-	thread_state(t, SUM_RUNNABLE, true, e->time);
+	thread_state(s, t, SUM_RUNNABLE, true, e->time);
 }
 
 void sum_sched_event(struct summary *s, const struct sum_event *e)

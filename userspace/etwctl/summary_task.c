@@ -82,6 +82,8 @@ struct sum_thread *sum_thread_get(struct summary *s, int32_t tid)
 		return t;
 	t = sum_alloc(1, sizeof(*t));
 	t->tid = tid;
+	t->seq = ++s->thread_seq;
+	t->doing = SUM_UNTOLD;
 	t->proc = proc_new(s, tid);
 	t->proc->provisional = true;
 	t->proc->threads = 1;
@@ -141,6 +143,7 @@ void sum_thread_end(struct summary *s, int32_t tid)
 
 	if (!t)
 		return;
+	sum_activity_thread_end(s, t);
 	HASH_DEL(s->threads, t);
 	free(t);
 	HASH_FIND_INT(s->procs, &tid, p);
@@ -275,6 +278,7 @@ void sum_task_free(struct summary *s)
 	struct sum_proc *p, *next;
 
 	HASH_ITER(hh, s->threads, t, tmp) {
+		sum_activity_thread_end(s, t);
 		HASH_DEL(s->threads, t);
 		free(t);
 	}

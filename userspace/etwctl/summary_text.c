@@ -336,6 +336,103 @@ static void show_shares(const struct summary_report *r)
 		printf("        %s I/Os whose submission is not in the trace belong to who issued them\n", show_count(guessed));
 }
 
+/* ---------------------------------------------------------------- activities */
+
+/* A time that is none is no figure to look at. */
+static struct cell ns_or_not(uint64_t value)
+{
+	return value ? ns(value) : (struct cell){ "-" };
+}
+
+static void show_kinds(const struct summary_report *r)
+{
+	char name[2 * ETW_NAME_SIZE], buf[SUMMARY_DISK_NAME];
+
+	printf("\n%-58sOF THIS TIME, %%\n", "ACTIVITIES");
+	printf("%-26s %7s %7s %7s %7s  %6s %6s %6s %6s %6s %6s\n", "PROVIDER, NAME", "COUNT", "MEDIAN", "99 %", "MAX", "ON CPU",
+	       "RUNN.", "DISK", "BLOCK.", "IDLE", "UNKN.");
+	for (unsigned int i = 0; i < rows(r, r->nr_kinds); i++) {
+		const struct sum_act_kind *k = r->kinds[i];
+		const struct sum_hist *h = &k->duration;
+
+		snprintf(name, sizeof(name), "%s%s%s", provider_short(k->provider), k->name[0] ? ":" : "", k->name);
+		printf("%-26s %7" PRIu64 " %7s %7s %7s  %6s %6s %6s %6s %6s %6s\n", name, h->count, quantile(h, 500).s,
+		       quantile(h, 990).s, quantile(h, 1000).s, percent(k->ns[SUM_ON_CPU], h->sum).s,
+		       percent(k->ns[SUM_WAITING], h->sum).s, percent(k->ns[SUM_ON_DISK], h->sum).s,
+		       percent(k->ns[SUM_BLOCKED], h->sum).s, percent(k->ns[SUM_IDLE], h->sum).s,
+		       percent(k->ns[SUM_UNTOLD], h->sum).s);
+		for (unsigned int d = 0; d < k->nr_disks; d++)
+			if (k->disks[d].waited)
+				printf("    %s of them waited for a %s of %s, %s in all, %s at most\n",
+				       show_count(k->disks[d].activities), summary_op_names[k->disks[d].op],
+				       summary_disk_name(sum_disk_whole(k->disks[d].disk), buf), ns(k->disks[d].waited).s,
+				       ns(k->disks[d].longest).s);
+		if (k->started_before)
+			printf("    %s had begun before the trace\n", show_count(k->started_before));
+		if (k->unfinished)
+			printf("    %s were not stopped in the trace\n", show_count(k->unfinished));
+		if (k->lossy)
+			printf("    events were lost during %s\n", show_count(k->lossy));
+	}
+	more(r, r->nr_kinds, "kinds of activities");
+}
+
+/* Of one activity: its I/Os worth a line. */
+#define MAX_IOS 3
+
+static void show_ios(const struct sum_activity *a)
+{
+	char buf[SUMMARY_DISK_NAME], name[4 * SUM_COMM + 1];
+	uint64_t shown = 0, waited = 0;
+	unsigned int i;
+
+	for (i = 0; i < a->nr_ios && i < MAX_IOS && (a->ios[i].waited || !i); i++) {
+		const struct sum_act_io *io = &a->ios[i];
+		const char *disk = summary_disk_name(sum_disk_whole(io->disk), buf);
+
+		if (io->waited)
+			printf("%9s waited %s for a %s of %s", "", ns(io->waited).s, summary_op_names[io->op], disk);
+		else
+			printf("%9s a %s of %s, not waited for", "", summary_op_names[io->op], disk);
+		if (io->nr)
+			printf(", %s at sector %" PRIu64, bytes(io->nr * 512ULL).s, io->sector);
+		text_safe(name, io->comm, strnlen(io->comm, SUM_COMM));
+		printf("; it took %s%s; thread %s (%" PRId32 ")\n", ns(io->took).s, io->failed ? " and failed" : "",
+		       io->comm[0] ? name : "?", io->tid);
+		shown += io->waited;
+	}
+	for (unsigned int d = 0; d < a->nr_disks; d++)
+		waited += a->disks[d].waited;
+	if (waited > shown)
+		printf("%9s waited %s for other I/Os\n", "", ns(waited - shown).s);
+}
+
+static void show_activities(const struct summary_report *r)
+{
+	char id[ETW_GUID_TEXT_SIZE];
+
+	printf("\n%8s %7s %7s %7s %7s %7s %7s %11s  %s\n", "DURATION", "ON CPU", "RUNN.", "DISK", "BLOCK.", "IDLE", "UNKN.",
+	       "BEGIN", "THE LONGEST");
+	for (unsigned int i = 0; i < rows(r, r->s->nr_acts); i++) {
+		const struct sum_activity *a = r->s->acts[i];
+
+		printf("%8s %7s %7s %7s %7s %7s %7s %+11.6f  %s%s%s%s%s%s\n", ns(a->end - a->begin).s,
+		       ns_or_not(a->ns[SUM_ON_CPU]).s, ns_or_not(a->ns[SUM_WAITING]).s, ns_or_not(a->ns[SUM_ON_DISK]).s,
+		       ns_or_not(a->ns[SUM_BLOCKED]).s, ns_or_not(a->ns[SUM_IDLE]).s, ns_or_not(a->ns[SUM_UNTOLD]).s,
+		       since(r, a->begin), a->kind->name[0] ? a->kind->name : a->kind->provider, a->start_fields ? " " : "",
+		       a->start_fields ? a->start_fields : "", a->stop_fields ? " " : "", a->stop_fields ? a->stop_fields : "",
+		       a->finished ? "" : " (not stopped)");
+		etw_guid_format(a->id, id);
+		printf("%9s %s  %s (%s)", "", id, name_of(sum_proc_root(a->proc)).s, pid_of(sum_proc_root(a->proc)).s);
+		if (a->parent_kind)
+			printf(", in %s", a->parent_kind->name[0] ? a->parent_kind->name : a->parent_kind->provider);
+		if (a->lossy)
+			printf(", events were lost meanwhile");
+		printf("\n");
+		show_ios(a);
+	}
+}
+
 static void show_faults(const struct summary_report *r)
 {
 	const struct sum_faults *all = &r->s->faults;
@@ -401,6 +498,10 @@ void summary_text(const struct summary_report *r)
 		show_shares(r);
 	} else {
 		printf("\nDISKS\n  no I/O here (provider block)\n");
+	}
+	if (r->nr_kinds) {
+		show_kinds(r);
+		show_activities(r);
 	}
 	show_faults(r);
 	show_events(r);

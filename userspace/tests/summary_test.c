@@ -7,6 +7,7 @@
 #include "../etwctl/summary_model.c"
 #include "../etwctl/summary_task.c"
 #include "../etwctl/summary_sched.c"
+#include "../etwctl/summary_activity.c"
 #include "../etwctl/summary_bio.c"
 #include "../etwctl/summary_block.c"
 #include "../etwctl/summary_fault.c"
@@ -734,6 +735,436 @@ static void test_faults(void)
 	end("faults: areas, access, process of a thread");
 }
 
+/* ---------------------------------------------------------------- activities */
+
+/* One character for an id, 0 none. */
+static const uint8_t *id_of(char c)
+{
+	static uint8_t ids[128][16];
+
+	if (c) {
+		memset(ids[(int)c], c, 16);
+		ids[(int)c][15] = 0;
+	}
+	return ids[(int)c];
+}
+
+static struct sum_text fields;
+
+static void act_of(const char *provider, const char *name, enum sum_kind kind, uint64_t time, uint32_t cpu, int32_t tid, char id,
+		   char related)
+{
+	struct sum_event e = { .act = { .provider = provider, .name = name, .id = id_of(id),
+					.related = related ? id_of(related) : NULL, .fields = fields } };
+
+	by(cpu, tid, pid_of(tid));
+	feed(e, kind, time);
+}
+
+/* NAME may be "NameStart" and so on; it is all the same to WORK and SUSPEND. */
+static void act(enum sum_kind kind, uint64_t time, uint32_t cpu, int32_t tid, char id, char related)
+{
+	act_of("Web", kind == SUM_START ? "RequestStart" : kind == SUM_STOP ? "RequestStop" : "Step", kind, time, cpu, tid, id,
+	       related);
+}
+
+/* The one with this id that is kept, the n-th from 0 on. */
+static struct sum_activity *kept(char id)
+{
+	static struct sum_activity never;
+
+	for (unsigned int i = 0; i < s->nr_acts; i++)
+		if (!memcmp(s->acts[i]->id, id_of(id), 16))
+			return s->acts[i];
+	return &never;
+}
+
+static struct sum_act_kind *act_kind(const char *name)
+{
+	static struct sum_act_kind never;
+
+	for (struct sum_act_kind *k = s->act_kinds; k; k = k->next)
+		if (!strcmp(k->name, name))
+			return k;
+	return &never;
+}
+
+/* Everything an activity did, and that it adds up. */
+#define DID(a, cpu, waiting, disk, blocked, untold, idle) do {	\
+	struct sum_activity *act_ = (a);					\
+	uint64_t sum_ = 0;						\
+									\
+	EQ(act_->ns[SUM_ON_CPU], cpu);					\
+	EQ(act_->ns[SUM_WAITING], waiting);				\
+	EQ(act_->ns[SUM_ON_DISK], disk);					\
+	EQ(act_->ns[SUM_BLOCKED], blocked);				\
+	EQ(act_->ns[SUM_UNTOLD], untold);					\
+	EQ(act_->ns[SUM_IDLE], idle);					\
+	for (int i_ = 0; i_ < SUM_NR_DOING; i_++)			\
+		sum_ += act_->ns[i_];					\
+	EQ(sum_, act_->end - act_->begin);					\
+} while (0)
+
+static void test_activity(void)
+{
+	struct sum_activity *a;
+
+	/* A request: it runs, reads the disk, waits for a lock while another I/O of its own is not needed, is preempted. */
+	begin(NULL, NULL, 0);
+	dump_task(11, 10, "worker", false);
+	dump_disk(SDA, "sda");
+	sw(100, 0, 0, 0, 11);
+	fields = text("path=/report");
+	act(SUM_START, 110, 0, 11, 'A', 0);
+	fields = text("status=200");
+	by(0, 11, 10);
+	blk(SUM_BIO_QUEUE, 120, SDA1, 2048, 8, R);
+	blk(SUM_RQ_ISSUE, 125, SDA, 2048, 8, R);
+	sw(130, 0, 11, 2, 0);
+	by(0, 0, 0);
+	blk(SUM_RQ_COMPLETE, 230, SDA, 2048, 8, R);
+	wake(SUM_WAKING, 233, 0, 0, 11);
+	sw(240, 0, 0, 0, 11);
+	by(0, 11, 10);
+	blk(SUM_BIO_QUEUE, 250, SDA, 4096, 8, R);
+	blk(SUM_RQ_ISSUE, 251, SDA, 4096, 8, R);
+	sw(260, 0, 11, 1, 0);
+	by(0, 0, 0);
+	blk(SUM_RQ_COMPLETE, 280, SDA, 4096, 8, R);
+	wake(SUM_WAKING, 300, 0, 0, 11);
+	sw(310, 0, 0, 0, 11);
+	sw(320, 0, 11, 'p', 12);
+	sw(350, 0, 12, 1, 11);
+	act(SUM_STOP, 360, 0, 11, 'A', 0);
+	fields.len = 0;
+	sw(400, 0, 11, 2, 0);
+	finish(500);
+	a = kept('A');
+	DID(a, 20 + 20 + 10 + 10, 7 + 10 + 30, 100, 3 + 40, 0, 0);
+	EQ(a->cpu_ns, 60);
+	EQ(a->finished, 1);
+	EQ(a->lossy, 0);
+	EQ(a->nr_ios, 2);
+	EQ(a->ios[0].sector, 2048);
+	EQ(a->ios[0].waited, 100);
+	EQ(a->ios[0].took, 110);
+	EQ(a->ios[0].begin, 120);
+	EQ(a->ios[0].tid, 11);
+	EQ(strcmp(a->ios[0].comm, "worker"), 0);
+	EQ(sum_disk_whole(a->ios[0].disk)->dev, SDA);
+	EQ(a->ios[1].waited, 0);
+	EQ(a->ios[1].took, 30);
+	EQ(strcmp(a->start_fields, "path=/report"), 0);
+	EQ(strcmp(a->stop_fields, "status=200"), 0);
+	EQ(a->proc->pid, 10);
+	EQ(act_kind("Request")->duration.count, 1);
+	EQ(act_kind("Request")->duration.max, 250);
+	EQ(act_kind("Request")->disks[0].waited, 100);
+	EQ(act_kind("Request")->disks[0].activities, 1);
+	EQ(act_kind("Request")->disks[0].count, 2);
+	EQ(act_kind("Request")->disks[0].bytes, 8192);
+	end("activity: one thread, a disk read, a lock, preemption");
+
+	/* Two reads at once, one sleep: each is given its part, and the parts are the whole. */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 11);
+	act(SUM_START, 110, 0, 11, 'A', 0);
+	by(0, 11, 11);
+	blk(SUM_BIO_QUEUE, 120, SDA, 8, 8, R);
+	blk(SUM_BIO_QUEUE, 121, SDA, 800, 8, R);
+	blk(SUM_RQ_ISSUE, 122, SDA, 8, 8, R);
+	blk(SUM_RQ_ISSUE, 123, SDA, 800, 8, R);
+	sw(130, 0, 11, 2, 0);
+	by(0, 0, 0);
+	blk(SUM_RQ_COMPLETE, 230, SDA, 8, 8, R);
+	blk(SUM_RQ_COMPLETE, 250, SDA, 800, 8, R);
+	wake(SUM_WAKING, 250, 0, 0, 11);
+	sw(250, 0, 0, 0, 11);
+	act(SUM_STOP, 260, 0, 11, 'A', 0);
+	finish(500);
+	DID(kept('A'), 30, 0, 120, 0, 0, 0);
+	EQ(kept('A')->ios[0].waited, 100);
+	EQ(kept('A')->ios[1].waited, 20);
+	EQ(kept('A')->disks[0].longest, 100);
+	end("activity: a sleep for two reads");
+}
+
+static void test_activity_nested(void)
+{
+	/*
+	 * B is inside A by its related id, and what is done for it is done for A. C names neither: the thread works for C alone,
+	 * and goes on with B when C stops.
+	 */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 11);
+	act_of("Web", "RequestStart", SUM_START, 100, 0, 11, 'A', 0);
+	act_of("Db", "Query_Start", SUM_START, 200, 0, 11, 'B', 'A');
+	act_of("Db", "Parse", SUM_START, 210, 0, 11, 'C', 0);
+	act_of("Db", "Parse", SUM_STOP, 220, 0, 11, 'C', 0);
+	by(0, 11, 11);
+	blk(SUM_BIO_QUEUE, 230, SDA, 8, 8, R);
+	blk(SUM_RQ_ISSUE, 230, SDA, 8, 8, R);
+	sw(250, 0, 11, 2, 0);
+	by(0, 0, 0);
+	blk(SUM_RQ_COMPLETE, 350, SDA, 8, 8, R);
+	wake(SUM_WAKING, 350, 0, 0, 11);
+	sw(350, 0, 0, 0, 11);
+	act_of("Db", "Query_Stop", SUM_STOP, 360, 0, 11, 'B', 'A');
+	sw(400, 0, 11, 1, 0);
+	wake(SUM_WAKING, 450, 0, 0, 11);
+	sw(450, 0, 0, 0, 11);
+	act_of("Web", "RequestStop", SUM_STOP, 460, 0, 11, 'A', 0);
+	finish(500);
+	DID(kept('A'), 200, 0, 100, 50, 0, 10);
+	DID(kept('B'), 50, 0, 100, 0, 0, 10);
+	DID(kept('C'), 10, 0, 0, 0, 0, 0);
+	EQ(kept('A')->ios[0].waited, 100);
+	EQ(kept('B')->ios[0].waited, 100);
+	EQ(kept('C')->nr_ios, 0);
+	EQ(kept('B')->parent_kind == kept('A')->kind, 1);
+	EQ(memcmp(kept('B')->parent_id, id_of('A'), 16), 0);
+	EQ(kept('C')->parent_kind == NULL, 1);
+	EQ(strcmp(kept('B')->kind->name, "Query"), 0);
+	end("activity: nested by the related id, or only in time");
+
+	/* One id for all: a stop takes its name first, then its task, then the innermost. Client and server share the id. */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 11);
+	act_of("Client", "CallStart", SUM_START, 100, 0, 11, 'A', 0);
+	act_of("Web", "ReqStart", SUM_START, 200, 1, 12, 'A', 0);
+	act_of("Web", "RunStart", SUM_START, 300, 1, 12, 'A', 0);
+	act_of("Web", "ReqStop", SUM_STOP, 400, 1, 12, 'A', 0);
+	act_of("Web", "Whatever", SUM_STOP, 500, 1, 12, 'A', 0);
+	act_of("Client", "End", SUM_STOP, 600, 0, 11, 'A', 0);
+	act_of("Client", "End", SUM_STOP, 700, 0, 11, 'A', 0);
+	finish(800);
+	EQ(act_kind("Req")->duration.max, 200);
+	EQ(act_kind("Run")->duration.max, 200);
+	EQ(act_kind("Call")->duration.max, 500);
+	EQ(act_kind("End")->started_before, 1);
+	EQ(s->nr_open, 0);
+	end("activity: several with one id");
+
+	begin(NULL, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		struct sum_event e = { .act = { .provider = "P", .name = i ? "Eat" : "Sleep", .id = id_of('A'), .task = 3 + i } };
+
+		by(0, 11, 11);
+		feed(e, SUM_START, 100 + i);
+	}
+	{
+		struct sum_event e = { .act = { .provider = "P", .name = "Awake", .id = id_of('A'), .task = 3 } };
+
+		feed(e, SUM_STOP, 200);
+	}
+	finish(300);
+	EQ(act_kind("Sleep")->duration.max, 100);
+	EQ(act_kind("Eat")->unfinished, 1);
+	end("activity: a stop by its task");
+}
+
+static void test_activity_moves(void)
+{
+	/* Accepted by 10, taken up by 11, handed on to 12, which stops it; 10 accepts the next one meanwhile. */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	sw(100, 1, 0, 0, 11);
+	act(SUM_START, 100, 0, 10, 'A', 0);
+	act(SUM_START, 150, 0, 10, 'B', 0);
+	sw(200, 0, 10, 1, 0);
+	act(SUM_WORK, 200, 1, 11, 'A', 0);
+	sw(260, 1, 11, 1, 12);
+	act(SUM_WORK, 270, 1, 12, 'A', 0);
+	act(SUM_STOP, 300, 1, 12, 'A', 0);
+	sw(310, 1, 12, 1, 11);
+	act(SUM_WORK, 320, 1, 11, 'B', 0);
+	act(SUM_STOP, 350, 1, 11, 'B', 0);
+	finish(400);
+	/* until 10 starts B it counts for A; then A waits for 11 */
+	DID(kept('A'), 50 + 60 + 30, 0, 0, 10, 0, 50);
+	EQ(kept('A')->moves, 2);
+	/* 10 sleeps, and nobody else has taken B up */
+	DID(kept('B'), 50 + 30, 0, 0, 120, 0, 0);
+	EQ(kept('B')->moves, 1);
+	EQ(sum_thread_find(s, 10)->nr_work, 0);
+	EQ(sum_thread_find(s, 11)->nr_work, 0);
+	end("activity: from thread to thread");
+
+	/* Two threads at once, one suspended explicitly; another id, and id 0, end the work of a thread. */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	sw(100, 1, 0, 0, 11);
+	act(SUM_START, 100, 0, 10, 'A', 0);
+	act(SUM_WORK, 110, 1, 11, 'A', 0);
+	act(SUM_SUSPEND, 150, 0, 10, 'A', 0);
+	act(SUM_WORK, 180, 1, 11, 0, 0);
+	act(SUM_WORK, 200, 0, 10, 'Z', 0);
+	act(SUM_WORK, 210, 0, 10, 'A', 0);
+	act(SUM_STOP, 260, 1, 11, 'A', 0);
+	finish(400);
+	DID(kept('A'), 80 + 50, 0, 0, 0, 0, 30);
+	EQ(kept('A')->cpu_ns, 50 + 70 + 50);
+	end("activity: two threads at once, suspend, no id");
+
+	/* Its thread ends: nobody works for it; its tid, used again, is somebody else. */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	act(SUM_START, 100, 0, 10, 'A', 0);
+	by(0, 10, 10);
+	blk(SUM_BIO_QUEUE, 110, SDA, 8, 8, R);
+	blk(SUM_RQ_ISSUE, 110, SDA, 8, 8, R);
+	sw(150, 0, 10, 0x20, 0);
+	{
+		struct sum_event f = { .fork = { .child_name = text("x"), .parent_tid = 9, .child_tid = 10, .child_pid = 10 } };
+
+		by(0, 0, 0);
+		feed(f, SUM_FORK, 160);
+	}
+	sw(170, 0, 0, 0, 10);
+	sw(180, 0, 10, 2, 0);
+	by(0, 0, 0);
+	blk(SUM_RQ_COMPLETE, 190, SDA, 8, 8, R);
+	act(SUM_STOP, 200, 1, 12, 'A', 0);
+	finish(300);
+	DID(kept('A'), 50, 0, 0, 0, 0, 50);
+	EQ(kept('A')->ios[0].waited, 0);
+	EQ(kept('A')->ios[0].took, 80);
+	EQ(sum_thread_find(s, 10)->ios, 0);
+	end("activity: its thread ends");
+}
+
+static void test_activity_edges(void)
+{
+	static const struct sum_gap gaps[] = { { .cpu = 0, .from = 120, .to = 200 } };
+	static const int32_t pids[] = { 10 };
+	struct sum_filter f = { .keep = 2 };
+
+	/* Without scheduler events nothing is known but the duration and the I/Os; what never stops is so far. */
+	begin(NULL, NULL, 0);
+	act(SUM_STOP, 50, 0, 10, 'Z', 0);
+	act(SUM_START, 100, 0, 10, 'A', 0);
+	by(0, 10, 10);
+	blk(SUM_BIO_QUEUE, 110, SDA, 8, 8, R);
+	blk(SUM_RQ_ISSUE, 110, SDA, 8, 8, R);
+	blk(SUM_RQ_COMPLETE, 150, SDA, 8, 8, R);
+	summary_finish(s, 1000);
+	DID(kept('A'), 0, 0, 0, 0, 900, 0);
+	EQ(kept('A')->finished, 0);
+	EQ(kept('A')->ios[0].took, 40);
+	EQ(act_kind("Request")->unfinished, 1);
+	EQ(act_kind("Request")->started_before, 1);
+	EQ(act_kind("Request")->duration.count, 0);
+	end("activity: no scheduler events, no stop, no start");
+
+	/* Events lost meanwhile: said so; a completion that was lost does not make later sleeps ones for the disk. */
+	begin(NULL, gaps, 1);
+	sw(100, 0, 0, 0, 10);
+	act(SUM_START, 105, 0, 10, 'A', 0);
+	by(0, 10, 10);
+	blk(SUM_BIO_QUEUE, 110, SDA, 8, 8, R);
+	blk(SUM_RQ_ISSUE, 110, SDA, 8, 8, R);
+	sw(250, 0, 0, 0, 10);
+	sw(260, 0, 10, 2, 0);
+	wake(SUM_WAKING, 300, 0, 0, 10);
+	sw(300, 0, 0, 0, 10);
+	act(SUM_STOP, 310, 0, 10, 'A', 0);
+	act(SUM_START, 320, 0, 10, 'B', 0);
+	act(SUM_STOP, 330, 0, 10, 'B', 0);
+	finish(400);
+	EQ(kept('A')->lossy, 1);
+	EQ(kept('A')->ns[SUM_ON_DISK], 0);
+	EQ(kept('A')->ns[SUM_BLOCKED], 40);
+	EQ(kept('B')->lossy, 0);
+	EQ(act_kind("Request")->lossy, 1);
+	end("activity: events lost meanwhile");
+
+	/* The longest are kept; a window, a pid. */
+	begin(&f, NULL, 0);
+	for (int i = 0; i < 20; i++) {
+		act(SUM_START, 1000 * i, 0, 10, 'a' + i, 0);
+		act(SUM_STOP, 1000 * i + (i * 7) % 20 + 1, 0, 10, 'a' + i, 0);
+	}
+	finish(30000);
+	EQ(s->nr_acts, 2);
+	EQ(s->acts[0]->end - s->acts[0]->begin, 19);
+	EQ(s->acts[1]->end - s->acts[1]->begin, 20);
+	EQ(act_kind("Request")->duration.count, 20);
+	end("activity: the longest are kept");
+
+	f = (struct sum_filter){ .from = 200, .to = 400, .pids = pids, .nr_pids = 1 };
+	begin(&f, NULL, 0);
+	act(SUM_START, 100, 0, 10, 'A', 0);
+	act(SUM_STOP, 150, 0, 10, 'A', 0);
+	act(SUM_START, 160, 0, 11, 'B', 0);
+	act(SUM_STOP, 210, 0, 11, 'B', 0);
+	act(SUM_START, 170, 0, 11, 'C', 0);
+	act(SUM_WORK, 180, 0, 10, 'C', 0);
+	act(SUM_STOP, 300, 0, 11, 'C', 0);
+	act(SUM_START, 310, 0, 10, 'D', 0);
+	finish(500);
+	EQ(s->nr_acts, 2);
+	EQ(kept('C')->end, 300);
+	EQ(kept('D')->end, 400);
+	end("activity: a window and a pid");
+
+	/* What two traces of one machine have of it is one; a batch in one trace has as many as it says. */
+	begin(NULL, NULL, 0);
+	for (source = 0; source < 2; source++) {
+		for (int i = 0; i < 16; i++)
+			act(SUM_START, 100, 0, 10, 'a' + i, 0);
+		act(SUM_START, 100, 0, 10, 'a', 0);
+	}
+	for (source = 0; source < 2; source++)
+		act(SUM_STOP, 200, 0, 10, 'b', 0);
+	finish(300);
+	EQ(s->duplicates, 18);
+	EQ(act_kind("Request")->duration.count, 1);
+	EQ(act_kind("Request")->unfinished, 16);
+	EQ(act_kind("Request")->started_before, 0);
+	end("activity: two traces, a batch");
+
+	/* A provider that never stops anything, and a chain of which each is inside the one before: memory stays bounded. */
+	begin(NULL, NULL, 0);
+	for (unsigned int i = 0; i < 200000; i++) {
+		uint8_t id[16] = { 1 }, before[16] = { 1 };
+		struct sum_event e = { .act = { .provider = "P", .name = "Start", .id = id, .related = before } };
+
+		memcpy(id + 4, &i, 4);
+		i--;
+		memcpy(before + 4, &i, 4);
+		i++;
+		by(0, 10, 10);
+		feed(e, SUM_START, 100 + i);
+		EQ(s->nr_open <= MAX_OPEN, 1);
+	}
+	EQ(sum_thread_find(s, 10)->nr_work <= MAX_DEPTH, 1);
+	EQ(act_kind("")->unfinished, 200000 - MAX_OPEN);
+	s->filter.keep = 1;
+	finish(300000);
+	end("activity: none is ever stopped");
+
+	f = (struct sum_filter){ .keep = 1 };
+	begin(&f, NULL, 0);
+	for (unsigned int i = 0; i < 100000; i++) {
+		uint8_t id[16] = { 1 }, before[16] = { 1 };
+		unsigned int j = i - 1, depth = 0;
+		struct sum_event e = { .act = { .provider = "P", .name = "Start", .id = id, .related = before } };
+
+		memcpy(id + 4, &i, 4);
+		memcpy(before + 4, &j, 4);
+		by(0, 10, 10);
+		feed(e, SUM_START, 100 + 2 * i);
+		memcpy(id, before, 16);
+		if (i)
+			feed(e, SUM_STOP, 101 + 2 * i);
+		for (struct sum_activity *a = s->newest; a; a = a->parent)
+			depth++;
+		EQ(depth <= 3, 1);
+	}
+	finish(300000);
+	end("activity: a chain without end");
+}
+
 /* ---------------------------------------------------------------- any events whatever */
 
 static uint64_t seed;
@@ -759,6 +1190,8 @@ static void test_any(void)
 			struct sum_text t = { bytes, any(sizeof(bytes)) };
 
 			e.kind = any(SUM_NR_KINDS);
+			if (first % 3 && any(2))
+				e.kind = SUM_START + any(4);
 			memset(bytes, any(256), sizeof(bytes));
 			by(any(3), any(12), any(12));
 			source = any(2);
@@ -782,6 +1215,17 @@ static void test_any(void)
 			case SUM_FAULT_KERNEL:
 				e.fault.address = (uint64_t)any(1U << 31) << any(33);
 				e.fault.error_code = any(64);
+				break;
+			case SUM_START:
+			case SUM_STOP:
+			case SUM_WORK:
+			case SUM_SUSPEND:
+				e.act.provider = any(2) ? "P" : "Q";
+				e.act.name = any(2) ? "AStart" : any(2) ? "B" : "Stop";
+				e.act.id = id_of("\0ABCDEFG"[any(8)]);
+				e.act.related = any(2) ? id_of("\0ABCDEFG"[any(8)]) : NULL;
+				e.act.fields = t;
+				e.act.task = any(3);
 				break;
 			case SUM_DUMP_DISK:
 				e.disk.name = t;
@@ -808,6 +1252,22 @@ static void test_any(void)
 			feed(e, e.kind, time);
 		}
 		summary_finish(s, time + 100);
+		EQ(s->nr_open + HASH_COUNT(s->act_ids), 0);
+		for (unsigned int i = 0; i < s->nr_acts; i++) {
+			const struct sum_activity *a = s->acts[i];
+			uint64_t ns = 0, waited = 0;
+
+			for (int d = 0; d < SUM_NR_DOING; d++) {
+				ns += a->ns[d];
+				EQ(a->doing[d] < 12, 1);
+			}
+			EQ(ns, a->end - a->begin);
+			for (unsigned int d = 0; d < a->nr_disks; d++)
+				waited += a->disks[d].waited;
+			EQ(waited == 0 || a->ns[SUM_ON_DISK] <= ns, 1);
+		}
+		for (struct sum_act_kind *k = s->act_kinds; k; k = k->next)
+			EQ(k->duration.count <= s->nr_acts, 1);
 		for (uint32_t cpu = 0; cpu < s->nr_cpus; cpu++) {
 			busy += s->cpus[cpu].busy_ns;
 			all += s->cpus[cpu].busy_ns + s->cpus[cpu].idle_ns + s->cpus[cpu].unknown_ns;
@@ -844,6 +1304,10 @@ int main(void)
 	test_flush();
 	test_other_disks();
 	test_faults();
+	test_activity();
+	test_activity_nested();
+	test_activity_moves();
+	test_activity_edges();
 	test_any();
 	printf("1..%d\n", nr);
 	return failed != 0;

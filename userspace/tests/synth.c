@@ -68,8 +68,8 @@ size_t synth_schema(void *out, __u32 class_id, const struct synth_class *cls)
 {
 	__u8 *buf = out;
 	struct etw_schema schema = {
-		.class_id = class_id, .keyword = cls->keyword, .level = cls->level, .nr_fields = cls->nr_fields,
-		.fields = sizeof(schema),
+		.class_id = class_id, .keyword = cls->keyword,
+		.level = cls->level, .opcode = cls->opcode, .nr_fields = cls->nr_fields, .fields = sizeof(schema),
 	};
 	size_t len = sizeof(schema) + cls->nr_fields * sizeof(struct etw_schema_field);
 	__u32 i, k;

@@ -26,6 +26,7 @@ struct synth_class {
 	__u64 keyword;
 	const struct synth_field *fields;
 	__u32 nr_fields;
+	__u8 opcode;
 };
 
 /* One struct etw_schema entry into @buf (64 KiB); its size. */
