@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What an event class and a provider are: descriptions, and the list of targets that a class is written to. Knows no
- * session.
+ * What an event class and a provider are: descriptions, the list of targets that a class is written to, and how long
+ * those live that are made while the module runs. Knows no session.
  */
 #ifndef ETW_CLASS_H
 #define ETW_CLASS_H
 
+#include <linux/list.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 #include <linux/uuid.h>
 
 #include <linux/etw.h>
 
 struct etw_session;
 struct etw_targets;
+struct etw_user;
 struct tracepoint;
 
 struct etw_value {
@@ -68,7 +71,17 @@ struct etw_class {
 
 	struct etw_provider *provider;
 	u64 id;				/* for EVENT_LIST */
+	u32 fixed_size;			/* of every payload of this class; ETW_SIZE_VARIES: it must be walked */
+
+	/* a made class only, under etw_control: */
+	bool made;			/* from a schema, and not by the compiler */
+	bool charged;			/* to its provider's user */
+	u32 registrations;		/* that have it; without one nobody writes it */
+	u32 refs;			/* registrations and sessions' tables */
+	const struct etw_schema *schema;	/* what it was made from; names and values point into it */
 };
+
+#define ETW_SIZE_VARIES U32_MAX
 
 struct etw_keyword_name {
 	u64 mask;
@@ -85,13 +98,28 @@ struct etw_provider {
 	u32 nr_keywords;
 	struct etw_class *const *classes;
 	u32 nr_classes;
-	u32 nr_sessions;		/* that have it enabled, under etw_control */
 	/*
 	 * Writes what is there already to one session, with etw_write_direct(); process context, may sleep, no lock
 	 * of ours but the session's direct lock. Stops early with -EINTR when etw_rundown_interrupted() says so.
 	 * NULL: nothing to say.
 	 */
 	int (*rundown)(struct etw_session *session);
+
+	/* while its targets are being changed, under etw_control: */
+	struct etw_targets **fresh;
+	u32 nr_attached;
+
+	/* a made provider only, under etw_control; it lives while it has a registration or a class */
+	bool made;
+	struct etw_user *user;		/* whose it is; NULL: a kernel module's */
+	struct list_head registrations;
+	u32 nr_registrations;
 };
+
+/* Has somebody registered it who can write it? */
+static inline bool etw_provider_live(const struct etw_provider *p)
+{
+	return !p->made || p->nr_registrations;
+}
 
 #endif

@@ -11,7 +11,9 @@
 #include "hook.h"
 #include "objects.h"
 #include "provider.h"
+#include "registration.h"
 #include "self.h"
+#include "user.h"
 
 /* What a change replaced, to be freed after a grace period. */
 struct retired {
@@ -46,10 +48,19 @@ static void retired_free(struct retired *retired)
 	etw_enabling_free(retired->enabling);
 }
 
+bool etw_enabling_of(const struct etw_enabling *e, const struct etw_provider *p)
+{
+	if ((e->flags & ETW_ENABLE_UID) && !(p->user && uid_eq(p->user->uid, e->uid)))
+		return false;
+	return etw_provider_is(p, e->name, &e->guid);
+}
+
 static bool passes(const struct etw_enabling *e, const struct etw_class *class)
 {
 	u32 i;
 
+	if (class->made && !class->registrations)
+		return false;
 	if (class->unavailable || !etw_rule_passes(&e->rule, class->level, class->keyword))
 		return false;
 	/* filters choose among what happens; without the rundown what they leave would have no names */
@@ -65,26 +76,29 @@ static bool passes(const struct etw_enabling *e, const struct etw_class *class)
 	return !e->conditions || etw_conditions_possible(e->conditions, class);
 }
 
+/* The enabling of @s that decides about @p: one that is in force, if there is one. */
 static struct etw_enabling *enabling_of(struct etw_session *s, const struct etw_provider *p)
 {
-	struct etw_enabling *e;
+	struct etw_enabling *e, *found = NULL;
 
 	list_for_each_entry(e, &s->enables, node)
-		if (e->provider == p)
-			return e;
-	return NULL;
+		if (etw_enabling_of(e, p) && (!found || (e->enabled && !found->enabled)))
+			found = e;
+	return found;
 }
 
-/* The enabling that @session has for this provider, known (@p) or not. */
+/* The enabling that ENABLE replaces and DISABLE means: the same name or GUID, or the other one of a provider that is there. */
 static struct etw_enabling *find_enabling(struct etw_session *s, const struct etw_provider *p, const char *name, const uuid_t *guid)
 {
 	struct etw_enabling *e;
 
-	if (p)
-		return enabling_of(s, p);
 	list_for_each_entry(e, &s->enables, node)
-		if (!e->provider && (name[0] ? !strcmp(e->name, name) : !e->name[0] && uuid_equal(&e->guid, guid)))
+		if (name[0] ? !strcmp(e->name, name) : !e->name[0] && uuid_equal(&e->guid, guid))
 			return e;
+	if (p)
+		list_for_each_entry(e, &s->enables, node)
+			if (etw_provider_is(p, e->name, &e->guid))
+				return e;
 	return NULL;
 }
 
@@ -194,92 +208,171 @@ static struct etw_targets *targets_of(const struct etw_class *class)
 	return rcu_dereference_protected(class->targets, lockdep_is_held(&etw_control));
 }
 
-/*
- * Make the targets of all of @p's classes anew. On failure nothing has changed. @staged: NULL, or the session whose staged classes
- * are published when nothing can fail any more and before a record of them can be written.
- */
-static int rebuild(struct etw_provider *p, gfp_t gfp, struct etw_session *staged, struct retired *retired)
+/* Make the new targets of all of @p's classes, in p->fresh. On failure nothing has changed. */
+static int prepare(struct etw_provider *p, gfp_t gfp)
 {
-	struct etw_targets **fresh = kcalloc(p->nr_classes, sizeof(*fresh), gfp);
-	u32 i, made, attached = 0;
-	int err = 0;
+	u32 i;
 
-	if (!fresh)
+	p->nr_attached = 0;
+	p->fresh = kvcalloc(p->nr_classes ?: 1, sizeof(*p->fresh), gfp);
+	if (!p->fresh)
 		return -ENOMEM;
-	for (made = 0; made < p->nr_classes; made++) {
-		fresh[made] = make_targets(p->classes[made], gfp);
-		if (IS_ERR(fresh[made])) {
-			err = PTR_ERR(fresh[made]);
-			goto free;
-		}
-	}
-	for (; attached < p->nr_classes; attached++) {
-		struct etw_class *class = p->classes[attached];
+	for (i = 0; i < p->nr_classes; i++) {
+		struct etw_targets *fresh = make_targets(p->classes[i], gfp);
 
-		if (!fresh[attached]->nr || targets_of(class)->nr)
+		if (IS_ERR(fresh))
+			return PTR_ERR(fresh);
+		p->fresh[i] = fresh;
+	}
+	return 0;
+}
+
+/* Attach the hooks that @p's new targets need. */
+static int attach(struct etw_provider *p)
+{
+	int err;
+
+	for (; p->nr_attached < p->nr_classes; p->nr_attached++) {
+		struct etw_class *class = p->classes[p->nr_attached];
+
+		if (!p->fresh[p->nr_attached]->nr || targets_of(class)->nr)
 			continue;
 		err = etw_hook_attach(class);
 		if (err)
-			goto detach;
+			return err;
 	}
-	if (staged)
-		etw_session_class_publish(staged);
+	return 0;
+}
+
+static void publish(struct etw_provider *p, struct retired *retired)
+{
+	u32 i;
+
 	for (i = 0; i < p->nr_classes; i++) {
 		struct etw_class *class = p->classes[i];
 		struct etw_targets *old = targets_of(class);
 
-		rcu_assign_pointer(class->targets, fresh[i]);
+		rcu_assign_pointer(class->targets, p->fresh[i]);
 		if (!old->nr)
 			continue;
-		if (!fresh[i]->nr) {
+		if (!p->fresh[i]->nr) {
 			etw_hook_detach(class);
 			retired->detached = true;
 		}
 		old->next = retired->targets;
 		retired->targets = old;
 	}
-	kfree(fresh);
-	return 0;
+	kvfree(p->fresh);
+	p->fresh = NULL;
+	etw_registrations_mark(p);
+}
 
-detach:
-	while (attached--) {
-		struct etw_class *class = p->classes[attached];
+static void give_up(struct etw_provider *p, struct retired *retired)
+{
+	u32 i;
 
-		if (fresh[attached]->nr && !targets_of(class)->nr) {
+	if (!p->fresh)
+		return;
+	for (i = 0; i < p->nr_attached; i++) {
+		struct etw_class *class = p->classes[i];
+
+		if (p->fresh[i]->nr && !targets_of(class)->nr) {
 			etw_hook_detach(class);
 			retired->detached = true;
 		}
 	}
-free:
-	while (made--)
-		free_targets(fresh[made]);
-	kfree(fresh);
+	for (i = 0; i < p->nr_classes; i++)
+		if (p->fresh[i])
+			free_targets(p->fresh[i]);
+	kvfree(p->fresh);
+	p->fresh = NULL;
+}
+
+/* Whose targets may change when @e comes into force or goes, in the place of @old (NULL: of nothing). */
+static bool touched(const struct etw_provider *p, const struct etw_enabling *e, const struct etw_enabling *old)
+{
+	return etw_enabling_of(e, p) || (old && etw_enabling_of(old, p));
+}
+
+#define for_each_touched(p, e, old)				\
+	list_for_each_entry(p, &etw_providers, node)		\
+		if (touched(p, e, old))
+
+#define for_each_provider_of(p, e) for_each_touched(p, e, NULL)
+
+/*
+ * Make the targets of all classes of all providers of @e and @old anew. On failure nothing has changed. @staged: NULL, or the
+ * session whose staged classes are published when nothing can fail any more and before a record of them can be written.
+ */
+static int rebuild(const struct etw_enabling *e, const struct etw_enabling *old, gfp_t gfp, struct etw_session *staged,
+		   struct retired *retired)
+{
+	struct etw_provider *p;
+	int err = 0;
+
+	for_each_touched(p, e, old) {
+		err = prepare(p, gfp);
+		if (!err)
+			err = attach(p);
+		if (err)
+			break;
+	}
+	if (!err && staged)
+		etw_session_class_publish(staged);
+	for_each_touched(p, e, old) {
+		if (err)
+			give_up(p, retired);
+		else
+			publish(p, retired);
+	}
 	return err;
 }
 
-static void mark_classes(struct etw_session *s, const struct etw_enabling *e)
+bool etw_enabling_registered(const struct etw_enabling *e)
+{
+	struct etw_provider *p;
+
+	lockdep_assert_held(&etw_control);
+	for_each_provider_of(p, e)
+		if (etw_provider_live(p))
+			return true;
+	return false;
+}
+
+static void mark_classes(struct etw_session *s)
 {
 	u32 i;
 
 	for (i = 0; i < s->nr_classes; i++) {
 		struct etw_session_class *entry = etw_session_class(s, i);
 
-		if (entry->class->provider == e->provider)
-			WRITE_ONCE(entry->enabled, e->enabled && passes(e, entry->class));
+		WRITE_ONCE(entry->enabled, !!wants(s, entry->class));
 	}
 }
 
 static int stage_classes(struct etw_session *s, const struct etw_enabling *e)
 {
+	struct etw_provider *p;
 	u32 i;
 
-	for (i = 0; i < e->provider->nr_classes; i++) {
-		int number = passes(e, e->provider->classes[i]) ? etw_session_class_stage(s, e->provider->classes[i]) : 0;
+	for_each_provider_of(p, e) {
+		for (i = 0; i < p->nr_classes; i++) {
+			int number = passes(e, p->classes[i]) ? etw_session_class_stage(s, p->classes[i]) : 0;
 
-		if (number < 0)
-			return number;
+			if (number < 0)
+				return number;
+		}
 	}
 	return 0;
+}
+
+/* Tell the programs. @capture: they should write what is there. */
+static void notify(const struct etw_enabling *e, const struct etw_enabling *old, bool capture)
+{
+	struct etw_provider *p;
+
+	for_each_touched(p, e, old)
+		etw_registrations_notify(p, capture);
 }
 
 /* Put @want in the place of @old (NULL: at the end), or back. */
@@ -293,19 +386,18 @@ static void put_in_place(struct etw_session *s, struct etw_enabling *old, struct
 	list_replace(&old->node, &want->node);
 }
 
-static int enable_known(struct etw_session *s, struct etw_enabling *old, struct etw_enabling *want, struct retired *retired)
+static int enable(struct etw_session *s, struct etw_enabling *old, struct etw_enabling *want, struct retired *retired)
 {
 	int err = stage_classes(s, want);
 
 	if (err)
 		goto drop;
 	put_in_place(s, old, want);
-	err = rebuild(want->provider, ETW_GFP, s, retired);
+	err = rebuild(want, old, ETW_GFP, s, retired);
 	if (err)
 		goto restore;
-	mark_classes(s, want);
-	if (!old || !old->enabled)
-		want->provider->nr_sessions++;
+	mark_classes(s);
+	notify(want, old, false);
 	return 0;
 
 restore:
@@ -318,9 +410,10 @@ drop:
 	return err;
 }
 
+/* Those that can do it are the module's own and stay; programs are told of CAPTURE_STATE instead. */
 static void rundown(struct etw_session *s, struct etw_provider *p)
 {
-	if (!p || !p->rundown || !etw_session_direct_begin(s))
+	if (!p || p->made || !p->rundown || !etw_session_direct_begin(s))
 		return;
 	p->rundown(s);
 	etw_session_direct_end(s);
@@ -331,33 +424,31 @@ int etw_session_enable(struct etw_session *s, struct etw_enabling *want)
 	struct etw_enabling *old = NULL;
 	struct retired retired = {};
 	struct etw_provider *p;
-	int err = 0;
+	int err = 0, registered;
 
 	mutex_lock(&etw_control);
 	mutex_lock(&s->lock);
 	want->enabled = true;
 	p = etw_provider_find(want->name, &want->guid);
-	want->provider = p;
 	old = find_enabling(s, p, want->name, &want->guid);
+	if (p && !p->made)
+		strscpy(want->name, p->name, sizeof(want->name));
+	if (p)
+		want->guid = p->guid;
 	if (s->stopping) {
 		err = -ESHUTDOWN;
 	} else if (!old && s->next_enable_id > ETW_MAX_ENABLES) {
 		err = -ENOSPC;
-	} else if (p) {
-		strscpy(want->name, p->name, sizeof(want->name));
-		want->guid = p->guid;
-		if (!old)
-			want->id = s->next_enable_id;
-		err = enable_known(s, old, want, &retired);
 	} else {
 		if (!old)
 			want->id = s->next_enable_id;
-		put_in_place(s, old, want);
+		err = enable(s, old, want, &retired);
 	}
 	if (!err && !old)
 		s->next_enable_id++;
 	if (!err)
 		etw_self_provider_enable(s, want, true);
+	registered = etw_enabling_registered(want);
 	retired.enabling = err ? want : old;
 	mutex_unlock(&s->lock);
 	mutex_unlock(&etw_control);
@@ -366,30 +457,26 @@ int etw_session_enable(struct etw_session *s, struct etw_enabling *want)
 	if (err)
 		return err;
 	/* live events first: what comes into being during the rundown is then either in it or an event, or both */
-	rundown(s, p);
-	return p ? 1 : 0;
+	rundown(s, p && !p->made ? p : NULL);
+	return registered;
 }
 
 int etw_session_disable(struct etw_session *s, const char *name, const uuid_t *guid)
 {
 	struct retired retired = {};
 	struct etw_enabling *e;
-	struct etw_provider *p;
 	int err = 0;
 
 	mutex_lock(&etw_control);
 	mutex_lock(&s->lock);
-	p = etw_provider_find(name, guid);
-	e = find_enabling(s, p, name, guid);
+	e = find_enabling(s, etw_provider_find(name, guid), name, guid);
 	if (s->stopping) {
 		err = -ESHUTDOWN;
 	} else if (e && e->enabled) {
 		e->enabled = false;
-		if (p) {
-			rebuild(p, GFP_KERNEL | __GFP_NOFAIL, NULL, &retired);
-			mark_classes(s, e);
-			p->nr_sessions--;
-		}
+		rebuild(e, NULL, GFP_KERNEL | __GFP_NOFAIL, NULL, &retired);
+		mark_classes(s);
+		notify(e, NULL, false);
 		etw_self_provider_enable(s, e, false);
 	}
 	mutex_unlock(&s->lock);
@@ -407,14 +494,109 @@ void etw_session_disable_all(struct etw_session *s)
 	mutex_lock(&etw_control);
 	mutex_lock(&s->lock);
 	list_for_each_entry(e, &s->enables, node) {
-		if (!e->provider || !e->enabled)
+		if (!e->enabled)
 			continue;
-		rebuild(e->provider, GFP_KERNEL | __GFP_NOFAIL, NULL, &retired);
-		e->provider->nr_sessions--;
+		rebuild(e, NULL, GFP_KERNEL | __GFP_NOFAIL, NULL, &retired);
+		notify(e, NULL, false);
 	}
 	mutex_unlock(&s->lock);
 	mutex_unlock(&etw_control);
 	retired_free(&retired);
+}
+
+/* ---- made classes come and go ---- */
+
+/* The class is in the tables of the sessions that want it, or in none. */
+static int stage_everywhere(struct etw_class *class)
+{
+	struct etw_session *s;
+	int number = 0;
+
+	list_for_each_entry(s, &etw_root.sessions, node) {
+		if (!wants(s, class))
+			continue;
+		mutex_lock(&s->lock);
+		number = etw_session_class_stage(s, class);
+		mutex_unlock(&s->lock);
+		if (number < 0)
+			break;
+	}
+	return min(number, 0);
+}
+
+/* @keep: or take them back. */
+static void settle_everywhere(const struct etw_class *class, bool keep)
+{
+	struct etw_session *s;
+
+	list_for_each_entry(s, &etw_root.sessions, node) {
+		if (!wants(s, class))
+			continue;
+		mutex_lock(&s->lock);
+		if (keep)
+			etw_session_class_publish(s);
+		else
+			etw_session_class_drop(s);
+		mutex_unlock(&s->lock);
+	}
+}
+
+int etw_class_comes(struct etw_class *class)
+{
+	struct etw_targets *targets = NULL;
+	int err;
+
+	lockdep_assert_held(&etw_control);
+	err = stage_everywhere(class);
+	if (!err) {
+		targets = make_targets(class, ETW_GFP);
+		if (IS_ERR(targets))
+			err = PTR_ERR(targets);
+	}
+	settle_everywhere(class, !err);
+	if (err)
+		return err;
+	rcu_assign_pointer(class->targets, targets);
+	return 0;
+}
+
+void etw_class_goes(struct etw_class *class)
+{
+	struct etw_targets *old = targets_of(class);
+
+	rcu_assign_pointer(class->targets, &etw_no_targets);
+	if (old->nr)
+		etw_object_free(ETW_OBJECT_TARGETS, old);
+}
+
+void etw_enabled_query(const struct etw_provider *p, struct etw_enabled_query *q)
+{
+	struct etw_session *s;
+
+	lockdep_assert_held(&etw_control);
+	q->nr_sessions = 0;
+	q->level = 0;
+	q->any = 0;
+	q->all = ~0ULL;
+	list_for_each_entry(s, &etw_root.sessions, node) {
+		const struct etw_enabling *e = READ_ONCE(s->stopping) ? NULL : enabling_of(s, p);
+
+		if (!e || !e->enabled)
+			continue;
+		q->nr_sessions++;
+		q->level = max_t(u32, q->level, e->rule.level);
+		q->any |= e->rule.any;
+		q->all &= e->rule.all;
+	}
+	if (!q->nr_sessions)
+		q->all = 0;
+}
+
+static struct etw_provider *own_provider(const struct etw_enabling *e)
+{
+	struct etw_provider *p = etw_provider_find(e->name, &e->guid);
+
+	return p && !p->made && etw_enabling_of(e, p) ? p : NULL;
 }
 
 void etw_session_rundown_all(struct etw_session *s)
@@ -422,9 +604,17 @@ void etw_session_rundown_all(struct etw_session *s)
 	struct etw_enabling *e;
 
 	lockdep_assert_held(&s->direct);
-	list_for_each_entry(e, &s->enables, node)	/* stable: the session is stopping */
-		if (e->provider && e->enabled && e->provider->rundown)
-			e->provider->rundown(s);
+	list_for_each_entry(e, &s->enables, node) {	/* stable: the session is stopping */
+		struct etw_provider *p;
+
+		if (!e->enabled)
+			continue;
+		mutex_lock(&etw_control);
+		p = own_provider(e);
+		mutex_unlock(&etw_control);
+		if (p && p->rundown)
+			p->rundown(s);
+	}
 }
 
 int etw_session_capture_state(struct etw_session *s, const char *name, const uuid_t *guid)
@@ -443,12 +633,14 @@ int etw_session_capture_state(struct etw_session *s, const char *name, const uui
 			e = find_enabling(s, etw_provider_find(name, guid), name, guid);
 		else
 			e = etw_enabling_after(s, id);
-		if (s->stopping)
+		if (s->stopping) {
 			err = -ESHUTDOWN;
-		else if (!e || (!all && !e->enabled))
+		} else if (!e || (!all && !e->enabled)) {
 			err = -ENOENT;
-		else if (e->enabled)
-			p = e->provider;
+		} else if (e->enabled) {
+			p = own_provider(e);
+			notify(e, NULL, true);
+		}
 		id = e ? e->id : 0;
 		mutex_unlock(&s->lock);
 		mutex_unlock(&etw_control);

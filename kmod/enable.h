@@ -11,9 +11,9 @@
 struct etw_enabling {
 	struct list_head node;
 	u64 id;
-	char name[ETW_NAME_SIZE];	/* as asked for, until the provider is known */
+	char name[ETW_NAME_SIZE];	/* as asked for, but of the module's own providers the full name */
 	uuid_t guid;
-	struct etw_provider *provider;	/* NULL: not registered (yet) */
+	kuid_t uid;			/* with ETW_ENABLE_UID: whose providers */
 	bool enabled;			/* false: disabled, kept for its counts */
 	u32 flags;
 	struct etw_rule rule;
@@ -49,8 +49,23 @@ int etw_session_capture_state(struct etw_session *session, const char *name, con
 /* The rundown of every enabled provider, direct lock held. */
 void etw_session_rundown_all(struct etw_session *session);
 
+/* Does @e mean @p? */
+bool etw_enabling_of(const struct etw_enabling *e, const struct etw_provider *p);
+/* Is there such a provider now? etw_control held. */
+bool etw_enabling_registered(const struct etw_enabling *e);
 void etw_enabling_free(struct etw_enabling *enabling);
 /* The first with an id above @id, or NULL; session->lock held. */
 struct etw_enabling *etw_enabling_after(struct etw_session *session, u64 id);
+
+/*
+ * For made providers; etw_control held, and no grace period is waited for. The first registration has come to @class: all
+ * sessions that want it get it, or none. ENOSPC a session's table is full, ENOMEM.
+ */
+int etw_class_comes(struct etw_class *class);
+/* The last one has gone, so nobody is writing: no session has it any more. */
+void etw_class_goes(struct etw_class *class);
+
+/* What all sessions together want of @p, into *@q but its changes and captures; etw_control held. */
+void etw_enabled_query(const struct etw_provider *p, struct etw_enabled_query *q);
 
 #endif

@@ -5,18 +5,23 @@
 #include <linux/cred.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
 #include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
+#include "enable.h"
 #include "files.h"
 #include "objects.h"
 #include "provider.h"
+#include "registration.h"
 #include "relay_mem.h"
 #include "schema.h"
 #include "session.h"
 #include "uarg.h"
+#include "user.h"
 
 int etw_permitted(void)
 {
@@ -130,47 +135,77 @@ static long session_list(void __user *arg)
 	return etw_uarg_put(arg, &q, sizeof(q));
 }
 
-#define MAX_KEYWORDS 64
+/* Whose providers the caller may see: NULL all, or its own, of which there may be none (ENOENT). etw_control held. */
+static struct etw_user *whose(bool all)
+{
+	struct etw_user *user;
+
+	if (all)
+		return NULL;
+	user = etw_user_find(current_uid());
+	return user ?: ERR_PTR(-ENOENT);
+}
+
+/* etw_control held. */
+static void fill_provider(struct etw_provider_list *l, const struct etw_provider *p)
+{
+	struct etw_enabled_query q;
+	u32 i;
+
+	etw_enabled_query(p, &q);
+	*l = (struct etw_provider_list){
+		.size = l->size,
+		.flags = p->user ? 0 : ETW_PROVIDER_KERNEL,
+		.id = p->id,
+		.nr_sessions = q.nr_sessions,
+		.nr_keywords = p->nr_keywords,
+		.keywords = l->keywords,
+		.uid = p->user ? from_kuid_munged(current_user_ns(), p->user->uid) : 0,
+		.nr_registrations = p->made ? p->nr_registrations : 0,
+	};
+	strscpy(l->name, p->name, sizeof(l->name));
+	if (p->alias)
+		strscpy(l->alias, p->alias, sizeof(l->alias));
+	memcpy(l->guid, &p->guid, sizeof(l->guid));
+	for (i = 0; i < p->nr_classes; i++) {
+		l->nr_events += !p->classes[i]->made || p->classes[i]->registrations;
+		l->nr_unavailable += !!p->classes[i]->unavailable;
+	}
+	if (p->user) {
+		const struct etw_registration *last = list_last_entry(&p->registrations, struct etw_registration, node);
+
+		l->pid = pid_nr_ns(last->pid, task_active_pid_ns(current));
+		l->flags |= last->trusted ? ETW_PROVIDER_TRUSTED : 0;
+	}
+}
 
 static long provider_list(void __user *arg)
 {
+	const bool all = !etw_permitted();
 	struct etw_provider_list l;
 	struct etw_keyword *keywords;
 	struct etw_provider *p;
+	struct etw_user *user;
 	u32 i, room, nr;
 	int err = etw_uarg_get(&l, sizeof(l), arg);
 
-	if (!err)
-		err = etw_permitted();
 	if (err)
 		return err;
 	if (l.flags)
 		return -EINVAL;
-	room = l.keywords ? min_t(u32, l.nr_keywords, MAX_KEYWORDS) : 0;
-	keywords = kcalloc(MAX_KEYWORDS, sizeof(*keywords), ETW_GFP);
+	room = l.keywords ? min_t(u32, l.nr_keywords, ETW_MAX_KEYWORDS) : 0;
+	keywords = kcalloc(ETW_MAX_KEYWORDS, sizeof(*keywords), ETW_GFP);
 	if (!keywords)
 		return -ENOMEM;
 	mutex_lock(&etw_control);
-	p = etw_provider_after(l.id);
+	user = whose(all);
+	p = IS_ERR(user) ? NULL : etw_provider_after(l.id, user);
 	if (!p) {
 		mutex_unlock(&etw_control);
 		kfree(keywords);
 		return -ENOENT;
 	}
-	l = (struct etw_provider_list){
-		.size = l.size,
-		.flags = ETW_PROVIDER_KERNEL,
-		.id = p->id,
-		.nr_events = p->nr_classes,
-		.nr_sessions = p->nr_sessions,
-		.nr_keywords = p->nr_keywords,
-		.keywords = l.keywords,
-	};
-	strscpy(l.name, p->name, sizeof(l.name));
-	strscpy(l.alias, p->alias, sizeof(l.alias));
-	memcpy(l.guid, &p->guid, sizeof(l.guid));
-	for (i = 0; i < p->nr_classes; i++)
-		l.nr_unavailable += !!p->classes[i]->unavailable;
+	fill_provider(&l, p);
 	nr = min(p->nr_keywords, room);
 	for (i = 0; i < nr; i++) {
 		keywords[i].mask = p->keywords[i].mask;
@@ -185,20 +220,21 @@ static long provider_list(void __user *arg)
 
 static long event_list(void __user *arg)
 {
+	const bool all = !etw_permitted();
 	struct etw_event_list l;
 	struct etw_class *class;
+	struct etw_user *user;
 	void *schema = NULL;
 	u32 size = 0;
 	int err = etw_uarg_get(&l, sizeof(l), arg);
 
-	if (!err)
-		err = etw_permitted();
 	if (err)
 		return err;
 	if (l.flags)
 		return -EINVAL;
 	mutex_lock(&etw_control);
-	class = etw_class_after(l.id);
+	user = whose(all);
+	class = IS_ERR(user) ? NULL : etw_class_after(l.id, user);
 	if (!class) {
 		err = -ENOENT;
 	} else {
@@ -248,6 +284,8 @@ static long control_ioctl(struct file *file, unsigned int command, unsigned long
 		return provider_list(user);
 	case ETW_IOC_EVENT_LIST:
 		return event_list(user);
+	case ETW_IOC_PROVIDER_REGISTER:
+		return etw_provider_file_register(user);
 	default:
 		return -ENOTTY;
 	}

@@ -156,10 +156,12 @@ static long query_provider(struct etw_session *s, void __user *arg)
 		return err;
 	if (q.flags)
 		return -EINVAL;
+	mutex_lock(&etw_control);	/* for whether it is registered */
 	mutex_lock(&s->lock);
 	e = etw_enabling_after(s, q.id);
 	if (!e) {
 		mutex_unlock(&s->lock);
+		mutex_unlock(&etw_control);
 		return -ENOENT;
 	}
 	q = (struct etw_provider_query){
@@ -167,7 +169,6 @@ static long query_provider(struct etw_session *s, void __user *arg)
 		.flags = e->flags,
 		.id = e->id,
 		.level = e->level,
-		.registered = !!e->provider,
 		.any = e->any,
 		.all = e->all,
 		.event_mode = e->event_mode,
@@ -181,10 +182,12 @@ static long query_provider(struct etw_session *s, void __user *arg)
 	};
 	strscpy(q.name, e->name, sizeof(q.name));
 	memcpy(q.guid, &e->guid, sizeof(q.guid));
-	for (i = 0; e->provider && (entry = etw_session_class(s, i)); i++)
-		if (entry->class->provider == e->provider)
+	for (i = 0; (entry = etw_session_class(s, i)); i++)
+		if (etw_provider_is(entry->class->provider, e->name, &e->guid))
 			etw_counts_add(&sum, entry->counts);
+	q.registered = etw_enabling_registered(e);
 	mutex_unlock(&s->lock);
+	mutex_unlock(&etw_control);
 	put_counts(&sum, &q.written, &q.filtered, q.lost);
 	return etw_uarg_put(arg, &q, sizeof(q));
 }
@@ -356,11 +359,15 @@ static long enable(struct etw_session *s, void __user *user)
 {
 	struct etw_enabling *e;
 	struct etw_enable arg;
+	kuid_t uid;
 	int err = etw_uarg_get(&arg, sizeof(arg), user);
 
 	if (err)
 		return err;
-	if ((arg.flags & ~ETW_ENABLE_FLAGS) || arg.reserved || arg.level > 255 || check_ref(arg.name, arg.guid, false))
+	uid = make_kuid(current_user_ns(), arg.uid);
+	if ((arg.flags & ~ETW_ENABLE_FLAGS) || arg.level > 255 || check_ref(arg.name, arg.guid, false) || arg.reserved)
+		return -EINVAL;
+	if (arg.flags & ETW_ENABLE_UID ? !uid_valid(uid) : arg.uid)
 		return -EINVAL;
 	e = etw_object_new(ETW_OBJECT_ENABLING, kzalloc(sizeof(*e), ETW_GFP));
 	if (!e)
@@ -371,6 +378,7 @@ static long enable(struct etw_session *s, void __user *user)
 	e->level = arg.level;
 	e->any = arg.any;
 	e->all = arg.all;
+	e->uid = uid;
 	etw_rule_init(&e->rule, arg.level, arg.any, arg.all, arg.flags & ETW_ENABLE_IGNORE_KEYWORD_0);
 	err = copy_events(e, &arg) ?: copy_filter(e, &arg) ?: copy_ids(e, &arg) ?: copy_processes(e, &arg) ?: copy_predicates(e, &arg);
 	if (err) {

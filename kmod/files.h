@@ -20,6 +20,9 @@ void etw_session_file_query(struct etw_session *session, struct etw_session_quer
 /* A file descriptor for @cpu's relay, in the reader role of the session file with id @who. */
 int etw_relay_file_open(struct etw_session *session, u64 who, u32 cpu);
 
+/* PROVIDER_REGISTER: a file descriptor. */
+long etw_provider_file_register(void __user *user);
+
 /* CAP_PERFMON or CAP_SYS_ADMIN. EPERM. */
 int etw_permitted(void);
 /* CAP_SYSLOG, and the kernel is not locked down against it. EPERM. */

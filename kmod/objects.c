@@ -19,6 +19,12 @@ static const char *const names[ETW_NR_OBJECTS] = {
 	[ETW_OBJECT_CLASS] = "class",
 	[ETW_OBJECT_TARGETS] = "targets",
 	[ETW_OBJECT_HOOK] = "hook",
+	[ETW_OBJECT_USER] = "user",
+	[ETW_OBJECT_PROVIDER] = "provider",
+	[ETW_OBJECT_SCHEMA] = "schema",
+	[ETW_OBJECT_REGISTRATION] = "registration",
+	[ETW_OBJECT_PROVIDER_FILE] = "provider_file",
+	[ETW_OBJECT_RATE] = "rate",
 };
 
 static struct {

@@ -20,11 +20,19 @@ enum etw_object {
 	ETW_OBJECT_CLASS,		/* an entry of a session's class table, with its counts */
 	ETW_OBJECT_TARGETS,
 	ETW_OBJECT_HOOK,
+	ETW_OBJECT_USER,
+	ETW_OBJECT_PROVIDER,		/* made while the module runs, as the next four */
+	ETW_OBJECT_SCHEMA,
+	ETW_OBJECT_REGISTRATION,
+	ETW_OBJECT_PROVIDER_FILE,
+	ETW_OBJECT_RATE,		/* a user in a session */
 	ETW_NR_OBJECTS
 };
 
 /* Who asks for too much learns it by errno, so the kernel need not complain as well. */
 #define ETW_GFP (GFP_KERNEL | __GFP_NOWARN)
+/* What anybody may have made is the caller's memory. */
+#define ETW_GFP_USER (GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
 
 void etw_objects_made(enum etw_object kind, unsigned long nr);
 void etw_objects_gone(enum etw_object kind, unsigned long nr);

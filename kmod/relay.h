@@ -268,17 +268,22 @@ static __always_inline bool etw_relay_try_reserve(struct etw_relay *r, u64 now, 
 }
 
 /*
- * Everything was stored: count it. The number of records if this was the last of the packet: then etw_relay_deliver()
- * it; else 0.
+ * Everything was stored, as @nr records: count them. The number of records if these were the last of the packet: then
+ * etw_relay_deliver() it; else 0.
  */
-static __always_inline u32 etw_relay_commit(struct etw_relay *r, const struct etw_reservation *res)
+static __always_inline u32 etw_relay_commit_records(struct etw_relay *r, const struct etw_reservation *res, u32 nr)
 {
 	u64 sum;
 
 	barrier();	/* the copy before the add; one CPU, so a compiler barrier is enough */
-	sum = local_add_return((1L << 32) | res->size, &res->slot->commit);
+	sum = local_add_return((u64)nr << 32 | res->size, &res->slot->commit);
 	ETW_STEP(r, COMMITTED, res->at);
 	return unlikely((u32)sum == r->size) ? sum >> 32 : 0;
+}
+
+static __always_inline u32 etw_relay_commit(struct etw_relay *r, const struct etw_reservation *res)
+{
+	return etw_relay_commit_records(r, res, 1);
 }
 
 #endif

@@ -17,6 +17,7 @@
 #include "provider.h"
 #include "self.h"
 #include "session.h"
+#include "user.h"
 
 struct etw_root etw_root = {
 	.magic = "ETWROOT",
@@ -274,10 +275,32 @@ int etw_session_class_number(struct etw_session *s, const struct etw_class *clas
 	return -ENOENT;
 }
 
-int etw_session_class_stage(struct etw_session *s, const struct etw_class *class)
+/* Where the rate of @user's records is kept, or NULL: no memory. */
+static u64 __percpu *rate_of(struct etw_session *s, const struct etw_user *user)
+{
+	struct etw_session_user *u;
+
+	list_for_each_entry(u, &s->users, node)
+		if (uid_eq(u->uid, user->uid))
+			return u->rate;
+	u = etw_object_new(ETW_OBJECT_RATE, kzalloc(sizeof(*u), ETW_GFP));
+	if (!u)
+		return NULL;
+	u->uid = user->uid;
+	u->rate = alloc_percpu_gfp(u64, ETW_GFP);
+	if (!u->rate) {
+		etw_object_free(ETW_OBJECT_RATE, u);
+		return NULL;
+	}
+	list_add(&u->node, &s->users);
+	return u->rate;
+}
+
+int etw_session_class_stage(struct etw_session *s, struct etw_class *class)
 {
 	struct etw_session_class **chunk, *entry;
 	int number = etw_session_class_number(s, class);
+	u64 __percpu *rate = NULL;
 
 	lockdep_assert_held(&s->lock);
 	if (number >= 0)
@@ -289,11 +312,18 @@ int etw_session_class_stage(struct etw_session *s, const struct etw_class *class
 		*chunk = kcalloc(ETW_CLASS_CHUNK, sizeof(**chunk), ETW_GFP);
 	if (!*chunk)
 		return -ENOMEM;
+	if (class->provider->user) {
+		rate = rate_of(s, class->provider->user);
+		if (!rate)
+			return -ENOMEM;
+	}
 	entry = &(*chunk)[s->nr_staged % ETW_CLASS_CHUNK];
 	entry->counts = alloc_percpu_gfp(struct etw_counts, ETW_GFP);
 	if (!entry->counts)
 		return -ENOMEM;
+	etw_class_get(class);
 	entry->class = class;
+	entry->rate = rate;
 	etw_objects_made(ETW_OBJECT_CLASS, 1);
 	return s->nr_staged++;
 }
@@ -312,6 +342,7 @@ void etw_session_class_drop(struct etw_session *s)
 		s->nr_staged--;
 		entry = &s->chunks[s->nr_staged / ETW_CLASS_CHUNK][s->nr_staged % ETW_CLASS_CHUNK];
 		free_percpu(entry->counts);
+		etw_class_put(entry->class);
 		etw_objects_gone(ETW_OBJECT_CLASS, 1);
 		memset(entry, 0, sizeof(*entry));
 	}
@@ -346,6 +377,7 @@ void etw_session_fill_target(struct etw_session *s, u32 number, struct etw_targe
 		.relays = s->cpu_relay,
 		.true_relays = s->cpu_relay,
 		.counts = entry->counts,
+		.rate = entry->rate,
 		.class_id = number,
 		.boot_clock = etw_session_boot_clock(s),
 		.scrub = entry->class->nr_scrub && !(s->flags & ETW_SESSION_ADDRESSES),
@@ -498,8 +530,21 @@ static void session_free(struct etw_session *s)
 		etw_enabling_free(e);
 	}
 	etw_objects_gone(ETW_OBJECT_CLASS, s->nr_classes);
-	for (i = 0; i < s->nr_classes; i++)
-		free_percpu(s->chunks[i / ETW_CLASS_CHUNK][i % ETW_CLASS_CHUNK].counts);
+	mutex_lock(&etw_control);
+	for (i = 0; i < s->nr_classes; i++) {
+		struct etw_session_class *entry = &s->chunks[i / ETW_CLASS_CHUNK][i % ETW_CLASS_CHUNK];
+
+		free_percpu(entry->counts);
+		etw_class_put(entry->class);
+	}
+	mutex_unlock(&etw_control);
+	while (!list_empty(&s->users)) {
+		struct etw_session_user *u = list_first_entry(&s->users, struct etw_session_user, node);
+
+		list_del(&u->node);
+		free_percpu(u->rate);
+		etw_object_free(ETW_OBJECT_RATE, u);
+	}
 	for (i = 0; i < ARRAY_SIZE(s->chunks); i++)
 		kfree(s->chunks[i]);
 	free_percpu(s->cpu_relay);
@@ -520,6 +565,7 @@ static struct etw_session *session_alloc(const struct etw_session_create *args)
 		return NULL;
 	INIT_LIST_HEAD(&s->node);
 	INIT_LIST_HEAD(&s->enables);
+	INIT_LIST_HEAD(&s->users);
 	kref_init(&s->ref);
 	strscpy(s->name, args->name, sizeof(s->name));
 	generate_random_uuid(s->uuid);

@@ -16,9 +16,17 @@
 
 /* A class numbered by the session. Never moves or goes while the session lives. */
 struct etw_session_class {
-	const struct etw_class *class;
+	struct etw_class *class;
 	struct etw_counts __percpu *counts;
+	u64 __percpu *rate;		/* of its provider's user, NULL: the kernel's */
 	bool enabled;			/* direct writes pass */
+};
+
+/* One user in one session: until when each CPU has spent what the user may record there (see etw_write_user()). */
+struct etw_session_user {
+	struct list_head node;
+	kuid_t uid;
+	u64 __percpu *rate;
 };
 
 #define ETW_CLASS_CHUNK 64
@@ -48,6 +56,7 @@ struct etw_session {
 	struct etw_session_class *chunks[ETW_MAX_CLASSES / ETW_CLASS_CHUNK + 1];
 	u32 nr_classes;			/* read without the lock, released after the entry */
 	u32 nr_staged;			/* entries prepared by an ENABLE that may still fail */
+	struct list_head users;		/* whose classes are in the table */
 
 	u64 start_time;
 	u64 stop_time;
@@ -142,11 +151,11 @@ void etw_session_reader_put(struct etw_session *session);
 bool etw_session_has_reader(struct etw_session *session);
 
 /*
- * The class table. Writers hold session->lock: stage the classes of an ENABLE, then publish or drop them all. stage()
+ * The class table. Writers hold etw_control and session->lock: stage the classes of an ENABLE, then publish or drop them all. stage()
  * gives the number
  * @class has or will have; ENOSPC, ENOMEM.
  */
-int etw_session_class_stage(struct etw_session *session, const struct etw_class *class);
+int etw_session_class_stage(struct etw_session *session, struct etw_class *class);
 void etw_session_class_publish(struct etw_session *session);
 void etw_session_class_drop(struct etw_session *session);
 /* The number of @class, staged ones included, or -ENOENT. */

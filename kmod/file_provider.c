@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A provider file: copies and checks what a program registers and writes. Nothing is reserved before all of it is right. */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/mm.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "compat.h"
+#include "enable.h"
+#include "files.h"
+#include "objects.h"
+#include "payload.h"
+#include "provider.h"
+#include "registration.h"
+#include "uarg.h"
+#include "write_user.h"
+
+struct provider_file {
+	struct etw_registration *reg;
+	u64 told;			/* changes that the last query on this file told of */
+};
+
+/* ---- writing ---- */
+
+/* Most events are small; theirs need no allocation. */
+#define SMALL 256
+
+/* The event at @at: its class, or NULL if it is not what its schema says. */
+static struct etw_class *check_event(const struct etw_registration *reg, const u8 *at, size_t left, u32 *size)
+{
+	struct etw_write head;
+	struct etw_class *class;
+	u32 len;
+
+	if (left < sizeof(head))
+		return NULL;
+	memcpy(&head, at, sizeof(head));
+	if (head.size < sizeof(head) || head.size > left || head.flags)
+		return NULL;
+	class = etw_registration_class(reg, head.index);
+	if (!class)
+		return NULL;
+	*size = head.size;
+	len = head.size - sizeof(head);
+	if (class->fixed_size != ETW_SIZE_VARIES)
+		return len == class->fixed_size ? class : NULL;
+	return etw_payload_check(class->fields, class->nr_fields, at + sizeof(head), len, NULL) ? NULL : class;
+}
+
+static int check_all(const struct etw_registration *reg, const u8 *buf, size_t len)
+{
+	size_t at;
+	u32 size;
+
+	for (at = 0; at < len; at += size) {
+		if (!check_event(reg, buf + at, len - at, &size))
+			return -EINVAL;
+		if (size - sizeof(struct etw_write) > ETW_MAX_PAYLOAD)
+			return -E2BIG;
+	}
+	return 0;
+}
+
+/* The events from @at on that are of one class. */
+static void next_run(const struct etw_registration *reg, const u8 *buf, size_t len, size_t at, struct etw_run *run)
+{
+	const struct etw_write *first = (const void *)(buf + at);
+	const u16 index = get_unaligned(&first->index);
+
+	*run = (struct etw_run){ .class = etw_registration_class(reg, index), .first = buf + at };
+	do {
+		const struct etw_write *head = (const void *)(buf + at);
+
+		if (get_unaligned(&head->index) != index)
+			break;
+		run->bytes += get_unaligned(&head->size);
+		run->nr++;
+		at += get_unaligned(&head->size);
+	} while (at < len);
+}
+
+static ssize_t write_events(const struct etw_registration *reg, const u8 *buf, size_t len)
+{
+	struct etw_moment moment = {};
+	struct etw_run run;
+	int worst = 0, err;
+	size_t at;
+
+	err = check_all(reg, buf, len);
+	if (err)
+		return err;
+	preempt_disable_notrace();
+	__this_cpu_inc(etw_nesting);	/* process context, so never too deep; before the clock, as in etw_begin() */
+	moment.monotonic = etw_clock_read(false);
+	for (at = 0; at < len; at += run.bytes) {
+		next_run(reg, buf, len, at, &run);
+		err = etw_write_run(&run, &moment, reg->trusted);
+		worst = worst ?: err;
+	}
+	__this_cpu_dec(etw_nesting);
+	preempt_enable_notrace();
+	return worst ?: len;
+}
+
+static int check_length(size_t len)
+{
+	if (len > ETW_MAX_WRITE)
+		return -E2BIG;
+	return len < sizeof(struct etw_write) ? -EINVAL : 0;
+}
+
+static ssize_t provider_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
+{
+	const struct provider_file *f = file->private_data;
+	u8 small[SMALL] __aligned(8), *buf = small;
+	ssize_t ret = check_length(len);
+
+	if (ret)
+		return ret;
+	if (len > sizeof(small)) {
+		buf = kvmalloc(len, ETW_GFP_USER);
+		if (!buf)
+			return -ENOMEM;
+	}
+	ret = copy_from_user(buf, from, len) ? -EFAULT : write_events(f->reg, buf, len);
+	if (buf != small)
+		kvfree(buf);
+	return ret;
+}
+
+static ssize_t provider_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	const struct provider_file *f = iocb->ki_filp->private_data;
+	const size_t len = iov_iter_count(from);
+	u8 small[SMALL] __aligned(8), *buf = small;
+	ssize_t ret = check_length(len);
+
+	if (ret)
+		return ret;
+	if (len > sizeof(small)) {
+		buf = kvmalloc(len, ETW_GFP_USER);
+		if (!buf)
+			return -ENOMEM;
+	}
+	ret = copy_from_iter_full(buf, len, from) ? write_events(f->reg, buf, len) : -EFAULT;
+	if (buf != small)
+		kvfree(buf);
+	return ret;
+}
+
+/* ---- events ---- */
+
+static long event_register(struct etw_registration *reg, void __user *user)
+{
+	struct etw_event_register a;
+	void *schema;
+	int ret = etw_uarg_get(&a, sizeof(a), user);
+
+	if (ret)
+		return ret;
+	if (a.flags || a.index)
+		return -EINVAL;
+	if (a.schema_size > ETW_MAX_SCHEMA)
+		return -E2BIG;
+	if (a.schema_size < sizeof(struct etw_schema))
+		return -EINVAL;
+	schema = kvmalloc(a.schema_size, ETW_GFP_USER);
+	if (!schema)
+		return -ENOMEM;
+	if (copy_from_user(schema, u64_to_user_ptr(a.schema), a.schema_size))
+		ret = -EFAULT;
+	else
+		ret = etw_registration_add(reg, schema, a.schema_size);
+	kvfree(schema);
+	if (ret < 0)
+		return ret;
+	a.index = ret;
+	return etw_uarg_put(user, &a, sizeof(a));
+}
+
+static long enabled_query(struct provider_file *f, void __user *user)
+{
+	struct etw_enabled_query q;
+	int err = etw_uarg_get(&q, sizeof(q), user);
+
+	if (err)
+		return err;
+	if (q.flags)
+		return -EINVAL;
+	mutex_lock(&etw_control);
+	q.changes = f->reg->changes;
+	q.captures = f->reg->captures;
+	etw_enabled_query(f->reg->provider, &q);
+	WRITE_ONCE(f->told, q.changes);
+	mutex_unlock(&etw_control);
+	return etw_uarg_put(user, &q, sizeof(q));
+}
+
+static long provider_ioctl(struct file *file, unsigned int command, unsigned long arg)
+{
+	struct provider_file *f = file->private_data;
+
+	switch (command) {
+	case ETW_IOC_PROVIDER_EVENT:
+		return event_register(f->reg, (void __user *)arg);
+	case ETW_IOC_PROVIDER_ENABLED:
+		return enabled_query(f, (void __user *)arg);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static __poll_t provider_poll(struct file *file, poll_table *wait)
+{
+	struct provider_file *f = file->private_data;
+	__poll_t events = EPOLLOUT | EPOLLWRNORM;
+
+	poll_wait(file, &f->reg->wait, wait);
+	if (READ_ONCE(f->reg->changes) != READ_ONCE(f->told))
+		events |= EPOLLIN | EPOLLRDNORM;
+	return events;
+}
+
+/* Runs under mmap_lock, so takes none of our locks. */
+static int provider_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct provider_file *f = file->private_data;
+
+	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
+		return -EPERM;
+	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE)
+		return -EINVAL;
+	vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE | VM_MAYEXEC);
+	return vm_insert_page(vma, vma->vm_start, f->reg->page);
+}
+
+static int provider_release(struct inode *inode, struct file *file)
+{
+	struct provider_file *f = file->private_data;
+
+	etw_registration_end(f->reg);
+	etw_object_free(ETW_OBJECT_PROVIDER_FILE, f);
+	return 0;
+}
+
+static const struct file_operations provider_fops = {
+	.owner = THIS_MODULE,
+	.release = provider_release,
+	.unlocked_ioctl = provider_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.write = provider_write,
+	.write_iter = provider_write_iter,
+	.poll = provider_poll,
+	.mmap = provider_mmap,
+	.llseek = noop_llseek,
+};
+
+/* Takes @reg over, also on failure. */
+static int provider_file_open(struct etw_registration *reg)
+{
+	struct provider_file *f = etw_object_new(ETW_OBJECT_PROVIDER_FILE, kzalloc(sizeof(*f), ETW_GFP_USER));
+	struct file *file;
+	int fd;
+
+	if (!f) {
+		etw_registration_end(reg);
+		return -ENOMEM;
+	}
+	f->reg = reg;
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		goto end;
+	file = anon_inode_getfile("[etw-provider]", &provider_fops, f, O_RDWR);
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		fd = PTR_ERR(file);
+		goto end;
+	}
+	stream_open(file_inode(file), file);	/* no position, so none to be locked */
+	fd_install(fd, file);
+	return fd;
+
+end:
+	etw_registration_end(reg);
+	etw_object_free(ETW_OBJECT_PROVIDER_FILE, f);
+	return fd;
+}
+
+/* ---- registering ---- */
+
+/* Keywords with their names behind them, in one allocation. */
+static struct etw_keyword_name *copy_keywords(const struct etw_provider_register *a)
+{
+	const u32 nr = a->nr_keywords;
+	struct etw_keyword_name *keywords;
+	struct etw_keyword *given;
+	u32 i;
+
+	if (!nr)
+		return a->keywords ? ERR_PTR(-EINVAL) : NULL;
+	if (nr > ETW_MAX_KEYWORDS)
+		return ERR_PTR(-E2BIG);
+	keywords = kzalloc(nr * (sizeof(*keywords) + sizeof(*given)), ETW_GFP_USER);
+	if (!keywords)
+		return ERR_PTR(-ENOMEM);
+	given = (struct etw_keyword *)(keywords + nr);
+	if (copy_from_user(given, u64_to_user_ptr(a->keywords), nr * sizeof(*given))) {
+		kfree(keywords);
+		return ERR_PTR(-EFAULT);
+	}
+	for (i = 0; i < nr; i++) {
+		if (!given[i].mask || !etw_name_valid(given[i].name, sizeof(given[i].name))) {
+			kfree(keywords);
+			return ERR_PTR(-EINVAL);
+		}
+		keywords[i] = (struct etw_keyword_name){ given[i].mask, given[i].name };
+	}
+	return keywords;
+}
+
+long etw_provider_file_register(void __user *user)
+{
+	struct etw_provider_register a;
+	struct etw_provider_names names;
+	struct etw_registration *reg;
+	int err = etw_uarg_get(&a, sizeof(a), user);
+
+	if (err)
+		return err;
+	if (a.flags || a.reserved || etw_uarg_name(a.name, false))
+		return -EINVAL;
+	names = (struct etw_provider_names){
+		.name = a.name,
+		.guid = memchr_inv(a.guid, 0, sizeof(a.guid)) ? (const uuid_t *)a.guid : NULL,
+		.keywords = copy_keywords(&a),
+		.nr_keywords = a.nr_keywords,
+	};
+	if (IS_ERR(names.keywords))
+		return PTR_ERR(names.keywords);
+	reg = etw_registration_make(&names, !etw_permitted(), false);
+	if (IS_ERR(reg)) {
+		kfree(names.keywords);
+		return PTR_ERR(reg);
+	}
+	return provider_file_open(reg);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A program's or another module's hold on a provider: its numbered events, and how it learns what is enabled. Knows no user memory. */
+#ifndef ETW_REGISTRATION_H
+#define ETW_REGISTRATION_H
+
+#include <linux/list.h>
+#include <linux/mm_types.h>
+#include <linux/wait.h>
+
+#include "class.h"
+
+#define ETW_EVENT_CHUNK 64
+
+struct etw_registration {
+	struct list_head node;		/* in provider->registrations, under etw_control */
+	struct etw_provider *provider;
+	bool trusted;
+	struct pid *pid;
+	struct page *page;		/* of enable bytes, by event number */
+	u8 *enabled;
+	struct etw_class **chunks[ETW_MAX_EVENTS / ETW_EVENT_CHUNK];
+	u32 nr_events;			/* released after the entry; only grows */
+	u64 changes;			/* under etw_control */
+	u64 captures;
+	wait_queue_head_t wait;
+};
+
+struct etw_provider_names {
+	const char *name;
+	const uuid_t *guid;		/* NULL: the hash of the name */
+	const struct etw_keyword_name *keywords;	/* their names in the same allocation; taken over if it succeeds */
+	u32 nr_keywords;
+};
+
+/*
+ * Registers a provider of the caller's user (@kernel: of a module). EPERM a reserved name or GUID, EDQUOT, ENOMEM. Process
+ * context, no lock held; never waits for a grace period.
+ */
+struct etw_registration *etw_registration_make(const struct etw_provider_names *names, bool trusted, bool kernel);
+/* Nobody writes any more. The same contexts. */
+void etw_registration_end(struct etw_registration *reg);
+
+/* Adds an event, whose schema is the kernel's copy: its number. See struct etw_event_register. */
+int etw_registration_add(struct etw_registration *reg, const void *schema, u32 size);
+
+/* NULL: no such event. Any context. */
+static inline struct etw_class *etw_registration_class(const struct etw_registration *reg, u32 index)
+{
+	if (unlikely(index >= smp_load_acquire(&reg->nr_events)))	/* pairs with etw_registration_add() */
+		return NULL;
+	return reg->chunks[index / ETW_EVENT_CHUNK][index % ETW_EVENT_CHUNK];
+}
+
+/* etw_control held: the enable bytes as the targets are; somebody enabled or disabled @p, or asks for its state. */
+void etw_registrations_mark(struct etw_provider *p);
+void etw_registrations_notify(struct etw_provider *p, bool capture);
+
+#endif
