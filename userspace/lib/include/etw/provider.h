@@ -124,7 +124,7 @@ ETW_API int etw_provider_status(struct etw_provider *provider, struct etw_provid
 
 #define ETW_CODE_DISABLE	0	/* no session is left */
 #define ETW_CODE_ENABLE		1	/* a session enabled it, changed how, or one of several disabled it */
-#define ETW_CODE_CAPTURE	2	/* write the state there is: a session has just come, or asks */
+#define ETW_CODE_CAPTURE	2	/* write the state there is: a session asks for it */
 
 /**
  * struct etw_enabled - what sessions want of a provider, all together
@@ -216,9 +216,10 @@ struct etw_user_event {
 	__u64 keyword;
 	__u8 level;
 	__u8 unknown;				/* 1; @enabled points here until the library knows the event */
-	__u16 state;
-	__u16 index[2];				/* without and with an activity id */
-	void *reserved;
+	__u8 reserved;
+	__u8 state;
+	__u16 index[3];				/* with no activity id, with one, with a related one too */
+	void *more;
 };
 
 /**
@@ -295,9 +296,10 @@ struct etw_batch {
 	__u8 *buf;
 	size_t size;
 	size_t used;
-	struct etw_provider *provider;
+	struct etw_registration *registration;
 	struct etw_batch *outer;
 	int error;
+	int busy;
 };
 /* At least 1024 bytes of room; -EINVAL. */
 ETW_API int etw_batch_begin(struct etw_batch *batch, void *buf, size_t size);
@@ -721,7 +723,7 @@ static inline const void *etw_value_address(const T *data)
 		static const struct etw_field_info etw_fields_[] = { \
 			each(ETW_DESCRIBE_, __VA_ARGS__) { NULL, NULL, 0, ETW_ITEM_END, 0, 0, 0 } }; \
 		static struct etw_user_event etw_event_ = { &etw_event_.unknown, &provider_, name_, etw_fields_, \
-			ETW_SECOND_(__VA_ARGS__, 0, 0), ETW_FIRST_(__VA_ARGS__, 0), 1, 0, { 0, 0 }, NULL }; \
+			ETW_SECOND_(__VA_ARGS__, 0, 0), ETW_FIRST_(__VA_ARGS__, 0), 1, 0, 0, { 0, 0, 0 }, NULL }; \
 		ETW_LINK_(etw_event_); \
 		if (etw_event_enabled(&etw_event_)) { \
 			struct etw_writing etw_writing_; \

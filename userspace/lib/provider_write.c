@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Writing: an event's head and ids put before its fields, and one system call, or a place in the thread's batch. It must
+ * not know how an event came to be defined.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <sys/mman.h>
+
+#include "error.h"
+#include "provider_int.h"
+
+#define LARGE	(ETW_WRITING_PREFIX + ETW_MAX_PAYLOAD)
+
+/* ---- results ---- */
+
+/* Counts a failed write; returns it. */
+static __attribute__((cold, noinline)) int failed(struct etw_registration *reg, int err)
+{
+	__u64 *count = err == -ENOBUFS			? &reg->no_room :
+		       err == -EMSGSIZE || err == -E2BIG ? &reg->too_large :
+							   &reg->failed;
+
+	__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+	return err;
+}
+
+/* The program closed our descriptor: register anew. */
+static __attribute__((cold, noinline)) bool attach_again(struct etw_registration *reg)
+{
+	int saved = errno;
+	bool again = false;
+
+	if (!etw_lock())
+		return false;
+	if (reg->provider && reg->fd >= 0) {
+		struct etw_enabled_query query;
+
+		if (etw_ask_module(reg, &query))
+			etw_detach(reg);
+		again = etw_attach(reg) == 1;
+	}
+	etw_unlock();
+	errno = saved;
+	return again;
+}
+
+static int write_out(struct etw_registration *reg, const void *buf, size_t size)
+{
+	ssize_t ret = etw_device_write(__atomic_load_n(&reg->fd, __ATOMIC_RELAXED), buf, size);
+
+	if (__builtin_expect(ret >= 0, 1))
+		return 0;
+	if (ret == -EBADF && attach_again(reg)) {
+		ret = etw_device_write(__atomic_load_n(&reg->fd, __ATOMIC_RELAXED), buf, size);
+		if (ret >= 0)
+			return 0;
+	}
+	return failed(reg, ret);
+}
+
+/* ---- batches ---- */
+
+static int flush(struct etw_batch *b)
+{
+	int err;
+
+	if (!b->used)
+		return 0;
+	err = write_out(b->registration, b->buf, b->used);
+	b->used = 0;
+	if (err && !b->error)
+		b->error = err;
+	return err;
+}
+
+/* A batch that is being changed, by whom a signal interrupted, takes nothing: the event is written. */
+static int batch_add(struct etw_batch *b, struct etw_registration *reg, const void *event, size_t size)
+{
+	int err = 0;
+
+	if (b->busy)
+		return write_out(reg, event, size);
+	b->busy = 1;
+	__asm__ volatile("" ::: "memory");
+	if (b->registration != reg || size > b->size - b->used)
+		err = flush(b);
+	b->registration = reg;
+	if (size > b->size) {
+		err = write_out(reg, event, size);
+	} else {
+		memcpy(b->buf + b->used, event, size);
+		b->used += size;
+	}
+	__asm__ volatile("" ::: "memory");
+	b->busy = 0;
+	return err;
+}
+
+int etw_batch_begin(struct etw_batch *batch, void *buf, size_t size)
+{
+	if (size < 1024)
+		return etw_error(-EINVAL, "a batch needs at least 1024 bytes of room");
+	memset(batch, 0, sizeof(*batch));
+	batch->buf = buf;
+	batch->size = size > ETW_MAX_WRITE ? ETW_MAX_WRITE : size;
+	batch->outer = etw_thread.batch;
+	etw_thread.batch = batch;
+	return 0;
+}
+
+int etw_batch_flush(struct etw_batch *batch)
+{
+	int saved = errno, err;
+
+	batch->busy = 1;
+	flush(batch);
+	batch->busy = 0;
+	errno = saved;
+	err = batch->error;
+	batch->error = 0;
+	return err ? etw_error_errno(err, "events of a batch") : 0;
+}
+
+int etw_batch_end(struct etw_batch *batch)
+{
+	struct etw_batch **p = &etw_thread.batch;
+
+	while (*p && *p != batch)
+		p = &(*p)->outer;
+	if (*p)
+		*p = batch->outer;
+	return etw_batch_flush(batch);
+}
+
+static int commit(struct etw_registration *reg, const void *event, size_t size)
+{
+	struct etw_batch *b = etw_thread.batch;
+
+	return __builtin_expect(!b, 1) ? write_out(reg, event, size) : batch_add(b, reg, event, size);
+}
+
+/* ---- the macros ---- */
+
+/* Where there can be no thread, events look for the module: at most once a second. */
+static bool too_soon(const struct etw_registration *reg)
+{
+	static __u64 next;
+	struct timespec now;
+	__u64 ns, due = __atomic_load_n(&next, __ATOMIC_RELAXED);
+
+	if (reg->fd >= 0 || etw_forked)
+		return false;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	ns = (__u64)now.tv_sec * 1000000000 + now.tv_nsec;
+	return ns < due || !__atomic_compare_exchange_n(&next, &due, ns + 1000000000, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static __attribute__((cold, noinline)) bool not_ready(struct etw_user_event *ev, unsigned int form)
+{
+	struct etw_registration *reg = __atomic_load_n(&ev->provider->registration, __ATOMIC_ACQUIRE);
+
+	if (__atomic_load_n(&ev->state, __ATOMIC_RELAXED) & EVENT_FAILED)
+		return true;
+	if (reg && (__atomic_load_n(&ev->state, __ATOMIC_RELAXED) & EVENT_KNOWN) && too_soon(reg))
+		return true;
+	return etw_event_ready(ev, form) || !etw_event_enabled(ev);
+}
+
+static bool just_write(struct etw_registration *reg, unsigned int state)
+{
+	return reg && (state & EVENT_KNOWN) && __atomic_load_n(&reg->fd, __ATOMIC_RELAXED) >= 0 && !etw_forked;
+}
+
+int etw_writing_begin(struct etw_writing *w, struct etw_user_event *ev)
+{
+	struct etw_registration *reg = __atomic_load_n(&ev->provider->registration, __ATOMIC_ACQUIRE);
+	unsigned int state = __atomic_load_n(&ev->state, __ATOMIC_ACQUIRE);
+
+	if (__builtin_expect(!just_write(reg, state), 0)) {
+		if (not_ready(ev, 0))
+			return 0;
+		reg = ev->provider->registration;
+		state = ev->state;
+	}
+	w->event = ev;
+	w->registration = reg;
+	w->fields = w->buf + ETW_WRITING_PREFIX;
+	w->index = ev->index[0];
+	w->prefix = 0;
+	if (state & EVENT_HALF) {
+		w->prefix = 16;
+	} else if ((etw_thread.activity[0] | etw_thread.activity[1]) && !(state & EVENT_OWN)) {
+		/* An event that cannot have the id is better than none. */
+		if ((state & EVENT_ACTIVITY) || !etw_event_ready(ev, 1)) {
+			w->index = ev->index[1];
+			w->prefix = 16;
+		}
+	}
+	return 1;
+}
+
+static void free_large(void *large)
+{
+	munmap(large, LARGE);
+}
+
+static pthread_key_t large_key;
+static pthread_once_t large_once = PTHREAD_ONCE_INIT;
+static bool large_kept;
+
+static void make_large_key(void)
+{
+	large_kept = !pthread_key_create(&large_key, free_large);
+}
+
+static __u8 *map_large(void)
+{
+	void *large = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return large == MAP_FAILED ? NULL : large;
+}
+
+static __attribute__((destructor)) void forget_large(void)
+{
+	if (large_kept)
+		pthread_key_delete(large_key);
+}
+
+/* A thread keeps its buffer for large events; one that a signal handler needs meanwhile is for once. */
+__u8 *etw_writing_room(struct etw_writing *w, size_t size)
+{
+	int saved = errno;
+	__u8 *large = NULL;
+
+	if (size > ETW_MAX_PAYLOAD - w->prefix) {
+		failed(w->registration, -E2BIG);
+		return NULL;
+	}
+	if (!etw_thread.large_used) {
+		pthread_once(&large_once, make_large_key);
+		if (!etw_thread.large && large_kept) {
+			etw_thread.large = map_large();
+			if (etw_thread.large && pthread_setspecific(large_key, etw_thread.large)) {
+				free_large(etw_thread.large);
+				etw_thread.large = NULL;
+			}
+		}
+		large = etw_thread.large;
+		etw_thread.large_used = large;
+	}
+	if (!large)
+		large = map_large();
+	errno = saved;
+	if (!large) {
+		failed(w->registration, -ENOMEM);
+		return NULL;
+	}
+	w->fields = large + ETW_WRITING_PREFIX;
+	return w->fields;
+}
+
+void etw_writing_end(struct etw_writing *w, size_t size)
+{
+	const size_t total = sizeof(struct etw_write) + w->prefix + size;
+	__u8 *at = w->fields - w->prefix;
+	struct etw_write head = { total, w->index, 0 };
+	int saved = errno;
+
+	if (w->prefix)
+		memcpy(at, etw_thread.activity, 16);
+	at -= sizeof(head);
+	memcpy(at, &head, sizeof(head));
+	commit(w->registration, at, total);
+	if (__builtin_expect(w->fields != w->buf + ETW_WRITING_PREFIX, 0)) {
+		if (w->fields == etw_thread.large + ETW_WRITING_PREFIX)
+			etw_thread.large_used = false;
+		else
+			free_large(w->fields - ETW_WRITING_PREFIX);
+	}
+	errno = saved;
+}
+
+/* ---- at run time ---- */
+
+static size_t iov_size(const struct iovec *iov, int nr)
+{
+	size_t size = 0;
+
+	while (nr-- > 0) {
+		size_t len = (iov++)->iov_len;
+
+		size = len > ETW_MAX_WRITE || size > ETW_MAX_WRITE ? ETW_MAX_WRITE + 1 : size + len;
+	}
+	return size;
+}
+
+static void iov_copy(__u8 *to, const struct iovec *iov, int nr)
+{
+	for (; nr > 0; nr--, iov++) {
+		if (iov->iov_len)
+			memcpy(to, iov->iov_base, iov->iov_len);
+		to += iov->iov_len;
+	}
+}
+
+/*
+ * The ids of one event, and which form of it they need. NULL: the thread's current one, none. An error: the event cannot
+ * have them.
+ */
+static int choose_form(struct etw_writing *w, const struct etw_event_data *d, const __u8 **activity)
+{
+	struct etw_user_event *ev = d->event;
+	unsigned int form = d->related ? 2 : 1;
+
+	if (!d->activity && !d->related)
+		return 0;
+	if (ev->state & (EVENT_OWN | EVENT_HALF))
+		return etw_error(-EINVAL, "event %s has activity ids among its fields", ev->name);
+	if (!(ev->state & (form == 2 ? EVENT_RELATED : EVENT_ACTIVITY))) {
+		int err = etw_event_ready(ev, form);
+
+		if (err)
+			return err;
+	}
+	w->index = ev->index[form];
+	w->prefix = form * 16;
+	if (d->activity)
+		*activity = d->activity;
+	return 0;
+}
+
+static int write_one(const struct etw_event_data *d)
+{
+	const __u8 *activity = (const __u8 *)etw_thread.activity;
+	size_t size = iov_size(d->iov, d->nr), total;
+	struct etw_write head;
+	struct etw_writing w;
+	__u8 *to, *at;
+	int err;
+
+	if (!etw_event_enabled(d->event) || !etw_writing_begin(&w, d->event))
+		return 0;
+	err = choose_form(&w, d, &activity);
+	if (err)
+		return failed(w.registration, err);
+	to = size <= ETW_WRITING_ROOM ? w.fields : etw_writing_room(&w, size);
+	if (!to)
+		return -E2BIG;
+	iov_copy(to, d->iov, d->nr);
+	total = sizeof(head) + w.prefix + size;
+	at = to - w.prefix;
+	if (w.prefix)
+		memcpy(at, activity, 16);
+	if (w.prefix == 32)
+		memcpy(at + 16, d->related, 16);
+	at -= sizeof(head);
+	head = (struct etw_write){ total, w.index, 0 };
+	memcpy(at, &head, sizeof(head));
+	err = commit(w.registration, at, total);
+	if (to != w.buf + ETW_WRITING_PREFIX) {
+		if (to == etw_thread.large + ETW_WRITING_PREFIX)
+			etw_thread.large_used = false;
+		else
+			free_large(to - ETW_WRITING_PREFIX);
+	}
+	return err;
+}
+
+/* The text of what went wrong; errno as it was. */
+static int result(const struct etw_user_event *ev, int err, int saved)
+{
+	if (err)
+		etw_error_errno(err, "event %s", ev->name);
+	errno = saved;
+	return err;
+}
+
+int etw_event_write(struct etw_user_event *event, const void *payload, size_t size)
+{
+	const struct iovec iov = { (void *)payload, size };
+	const struct etw_event_data data = { .event = event, .iov = &iov, .nr = 1 };
+
+	if (!etw_event_enabled(event))
+		return 0;
+	return result(event, write_one(&data), errno);
+}
+
+int etw_event_writev(struct etw_user_event *event, const struct iovec *iov, int nr)
+{
+	const struct etw_event_data data = { .event = event, .iov = iov, .nr = nr < 0 ? 0 : nr };
+
+	if (!etw_event_enabled(event))
+		return 0;
+	return result(event, write_one(&data), errno);
+}
+
+/* Without a batch of the caller's, one of ours. */
+int etw_event_write_many(const struct etw_event_data *events, unsigned int nr)
+{
+	__u8 room[4096];
+	struct etw_batch batch;
+	int saved = errno, err = 0, ret;
+	unsigned int i, bad = 0;
+
+	for (i = 1; i < nr; i++)
+		if (events[i].event->provider != events[0].event->provider)
+			return etw_error(-EINVAL, "events of one write are of one provider; %s and %s are not",
+					 events[0].event->name, events[i].event->name);
+	etw_batch_begin(&batch, room, sizeof(room));
+	for (i = 0; i < nr; i++) {
+		ret = write_one(&events[i]);
+		if (ret && !err) {
+			err = ret;
+			bad = i;
+		}
+	}
+	ret = etw_batch_end(&batch);
+	if (!err)
+		err = ret;
+	errno = saved;
+	return err ? result(events[bad].event, err, saved) : 0;
+}
