@@ -464,3 +464,139 @@ RUN etwctl record -q -p fault:info:kernel -o without ls >/dev/null; etwctl recor
 RUN etwctl dump --event page_fault_kernel without | grep -c ' ip=0x0 '; etwctl dump --event page_fault_kernel with | grep -c ' ip=0xffff'
 EXPECT ^[1-9][0-9]*$
 EXPECT_NOT ^0$
+
+NAME where_counts_what_it_rejects
+RUN etwctl record -q --name rec -p process:info:rename --where 'newcomm ^= keep' -o trace -- sh -c 'for n in keep1 other keep2; do printf $n >/proc/$$/comm; done; etwctl status rec --json; etwctl status rec'
+RUN etwctl dump --event task_rename trace
+EXPECT "provider":"Linux-Kernel-Process".*"conditions":1,"any_condition":false,"written":[1-9][0-9]*,"filtered":[1-9]
+EXPECT Linux-Kernel-Process .* only 1 events all of 1 conditions
+EXPECT task_rename.*newcomm=keep1
+EXPECT task_rename.*newcomm=keep2
+EXPECT_NOT task_rename.*newcomm=(other|sh|etwctl)
+
+NAME where_any_is_enough
+RUN etwctl record -q --name rec -p process:info:rename --where 'newcomm == "keep"' --where 'newcomm *= her' --where-any -o trace -- sh -c 'for n in keep other none; do printf $n >/proc/$$/comm; done; etwctl status rec'
+RUN etwctl dump --event task_rename trace
+EXPECT any of 2 conditions
+EXPECT newcomm=keep
+EXPECT newcomm=other
+EXPECT_NOT newcomm=none
+
+NAME where_takes_names_of_values
+RUN etwctl record -q --name rec -p sched:info:switch --where 'prev_state == disk sleep' -o trace -- sh -c 'sync; sleep 0.2; etwctl status rec --json'
+RUN etwctl dump --event sched_switch trace
+EXPECT "provider":"Linux-Kernel-Sched".*"conditions":1,.*"filtered":[1-9]
+EXPECT_NOT prev_state=(running|sleeping|idle)
+
+NAME where_is_asked_of_one_provider
+RUN etwctl record -q --name rec -p sched:info:switch -p process:info:rename --where 'process/newcomm == keep' -o trace -- sh -c 'printf keep >/proc/$$/comm; sleep 0.1; etwctl status rec'
+RUN etwctl dump trace
+EXPECT Linux-Kernel-Process .* all of 1 conditions
+EXPECT Linux-Kernel-Sched .* only 1 events $
+EXPECT Sched/sched_switch
+EXPECT newcomm=keep
+
+NAME where_leaves_out_who_has_no_such_field
+RUN etwctl record --name rec -p sched -p process:info:rename --where 'newcomm == keep' -o trace -- etwctl status rec
+EXPECT sched: none of its events has the field newcomm of --where, so nothing of it is recorded; .*'PROVIDER/newcomm \.\.\.'
+EXPECT Linux-Kernel-Process
+EXPECT_NOT Linux-Kernel-Sched
+
+NAME where_no_such_field
+RUN etwctl record -p process:info:rename --where 'nowcomm == keep' -o trace true
+EXPECT --where 'nowcomm == keep': no event chosen has a field nowcomm; fields of process: tid, oldcomm, newcomm, oom_score_adj
+RETURN_CODE 1
+
+NAME where_no_such_provider
+RUN etwctl record -p process --where 'block/dev == 5' -o trace true
+EXPECT --where 'block/dev == 5': block is none of the providers chosen
+RETURN_CODE 1
+
+NAME where_no_such_name_of_a_value
+RUN etwctl record -p block --where 'rwbs & wrote' -o trace true
+EXPECT --where 'rwbs & wrote': 'wrote' is no value of rwbs; write a number or names joined by |: write, discard, read, .* \(event block_rq_insert of block\)
+RETURN_CODE 1
+
+NAME where_operator_does_not_suit
+RUN etwctl record -p sched --where 'next_tid ^= 5' -o trace true
+RUN etwctl record -p sched --where 'next_comm >= 5' -o trace true
+EXPECT \^= is not for next_tid, a s32: == != < <= > >= & are \(event sched_switch of sched\)
+EXPECT >= is not for next_comm, a chars: == != \^= \*= are
+RETURN_CODE 1
+
+NAME where_value_does_not_fit
+RUN etwctl record -p sched --where 'preempt == 300' -o trace true
+RUN etwctl record -p sched --where 'next_prio < -3000000000' -o trace true
+RUN etwctl record -p sched --where 'next_tid == init' -o trace true
+EXPECT '300' does not fit into preempt, a u8: 0 to 255
+EXPECT '-3000000000' does not fit into next_prio, a s32: -2147483648 to 2147483647
+EXPECT 'init' is no value of next_tid, a s32: write a number
+RETURN_CODE 1
+
+NAME where_of_who_is_not_there_goes_by_its_look
+RUN etwctl record --name rec -p Some-Provider --where 'count >= 5' --where 'path ^= /tmp' --where 'id == b3864c38-4273-58c5-545b-8b3608343471' -o trace -- etwctl status rec
+RUN etwctl record -p Some-Provider --where 'path >= /tmp' -o trace2 true
+EXPECT Some-Provider .* not registered all of 3 conditions
+EXPECT >= needs a number behind it, and '/tmp' is none
+RETURN_CODE 1
+
+NAME where_cannot_be_parsed
+WHERE host
+RUN etwctl record -p sched --where 'next_tid' -o trace true
+RUN etwctl record -p sched --where '9x == 3' -o trace true
+RUN etwctl record -p sched --where 'x ==' -o trace true
+EXPECT --where 'next_tid' has no operator; write '\[PROVIDER/\]FIELD OP VALUE'
+EXPECT --where '9x == 3': '9x' cannot be the name of a field
+EXPECT --where 'x ==' has no value
+RETURN_CODE 2
+
+NAME where_too_many
+WHERE host
+RUN set --; for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do set -- "$@" --where "x == $n"; done
+RUN etwctl record -p sched "$@" -o trace true
+EXPECT --where 'x == 17': more than the 16 conditions of one filter
+RETURN_CODE 2
+
+NAME where_any_without_where
+RUN etwctl record -p sched --where-any -o trace true
+EXPECT --where-any says that one --where is enough, and there is none
+RETURN_CODE 2
+
+NAME process_filter
+RUN etwctl record -q --name rec -p sched:info:switch --process /bin/sleep,a-name-that-is-too-long -o trace -- sh -c 'sleep 0.2; etwctl status rec'
+RUN etwctl dump --event sched_switch trace
+EXPECT Linux-Kernel-Sched .* only 1 events 2 process names
+EXPECT prev_comm=sleep
+EXPECT_NOT prev_comm=(sh|etwctl|swapper)
+
+NAME ids
+RUN etwctl record -q --name rec -p sched -p process --id sched/1,sched/3-4 -o trace -- sh -c 'sleep 0.1; etwctl status rec'
+RUN etwctl dump trace
+EXPECT Linux-Kernel-Sched .* only 3 ids
+EXPECT sched_switch
+EXPECT_NOT sched_waking
+EXPECT_NOT Linux-Kernel-Process
+
+NAME ids_but_not_these
+RUN etwctl record -q --name rec -p sched --id '!1' -o trace -- sh -c 'sleep 0.1; etwctl status rec --json'
+RUN etwctl dump trace
+EXPECT "id_mode":"out","ids":1,
+EXPECT sched_waking
+EXPECT_NOT sched_switch
+
+NAME id_of_nobody
+RUN etwctl record -p sched --id 777 -o trace true
+EXPECT --id: none of the providers chosen has an event with the id '777'
+RETURN_CODE 1
+
+NAME uid_that_is_not_there
+WHERE host
+RUN etwctl record -p sched --uid no-such-user -o trace true
+EXPECT --uid: there is no user 'no-such-user'
+RETURN_CODE 2
+
+NAME enable_replaces_filters
+RUN etwctl start rec -p sched --where 'next_tid > 0' --process sh -o trace
+RUN etwctl status rec; etwctl enable rec sched; etwctl status rec --json; etwctl stop rec
+EXPECT Linux-Kernel-Sched .* 1 process names all of 1 conditions
+EXPECT "provider":"Linux-Kernel-Sched".*"ids":0,"processes":0,"conditions":0,

@@ -36,7 +36,7 @@ struct opt {
 	const char *words;
 };
 
-#define MAX_OPT_GROUPS 6
+#define MAX_OPT_GROUPS 7
 
 /*
  * One verb: parser, help, completion and the manual page's check all read this. @args names its operands for the help;

@@ -263,6 +263,7 @@ int cmd_watch(int argc, char **argv)
 		case 'p':
 		case OPT_PROFILE:
 		case OPT_NO_ETW:
+		case OPT_LIVE:
 			status = specs_option(&specs, key, optarg);
 			break;
 		case OPT_WATCH_FLUSH:
@@ -278,6 +279,10 @@ int cmd_watch(int argc, char **argv)
 		return usage("'%s' is one word too many", argv[optind + 1]);
 	if ((optind < argc) == (specs.nr > 0))
 		return usage("what? a session's NAME, or -p PROVIDER for a session of its own");
+	if (optind < argc && specs_filtered(&specs))
+		return usage(
+			"--process, --where, --id and --uid are for what is recorded: with -p, or by etwctl enable %s ...",
+			argv[optind]);
 	status = open_control(&control);
 	if (status)
 		return status;

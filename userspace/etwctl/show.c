@@ -198,7 +198,16 @@ static void show_details(struct etw_session *session)
 		if (p.nr_pids)
 			printf("%u pids ", p.nr_pids);
 		if (p.event_mode != ETW_EVENTS_ALL)
-			printf("%s %u events", p.event_mode == ETW_EVENTS_IN ? "only" : "without", p.nr_events);
+			printf("%s %u events ", p.event_mode == ETW_EVENTS_IN ? "only" : "without", p.nr_events);
+		if (p.id_mode != ETW_EVENTS_ALL)
+			printf("%s %u ids ", p.id_mode == ETW_EVENTS_IN ? "only" : "without", p.nr_ids);
+		if (p.nr_processes)
+			printf("%u process names ", p.nr_processes);
+		if (p.nr_predicates)
+			printf("%s of %u conditions ", p.flags & ETW_ENABLE_ANY_PREDICATE ? "any" : "all",
+			       p.nr_predicates);
+		if (p.flags & ETW_ENABLE_UID)
+			printf("one uid ");
 		putchar('\n');
 	}
 	printf("  %-26s %12s %12s %10s %12s %10s\n", "CPU", "written", "delivered", "unread", "overwritten", "lost");
@@ -231,6 +240,15 @@ static void json_details(struct json_object *obj, struct etw_session *session)
 			  p.event_mode == ETW_EVENTS_IN	 ? "in" :
 							   "out");
 		json_u64(one, "events", p.nr_events);
+		json_text(one, "id_mode",
+			  p.id_mode == ETW_EVENTS_ALL ? "all" :
+			  p.id_mode == ETW_EVENTS_IN  ? "in" :
+							"out");
+		json_u64(one, "ids", p.nr_ids);
+		json_u64(one, "processes", p.nr_processes);
+		json_u64(one, "conditions", p.nr_predicates);
+		json_object_object_add(one, "any_condition",
+				       json_object_new_boolean(!!(p.flags & ETW_ENABLE_ANY_PREDICATE)));
 		json_u64(one, "written", p.written);
 		json_u64(one, "filtered", p.filtered);
 		json_u64(one, "lost", sum_lost(p.lost));

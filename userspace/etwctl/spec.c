@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What to enable (spec.h): -p, --event, --pid. It must not know sessions beyond enabling. */
+/* What to enable (spec.h): -p and the filters of what is recorded. It must not know sessions beyond enabling. */
 #include "spec.h"
 
 #include "dev.h"
@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +35,22 @@ const struct opt opts_enable[] = {
 	{}
 };
 
+const struct opt opts_live[] = {
+	{ "process", OPT_PROCESS, "LIST", "record only events of processes that run these programs", NULL },
+	{ "where", OPT_WHERE, "CONDITION",
+	  "record only events whose field is so, as 'nr_sector >= 64'; several times: all must hold", NULL },
+	{ "where-any", OPT_WHERE_ANY, NULL, "one --where is enough", NULL },
+	{ "id", OPT_ID, "LIST|!LIST", "record only events with these ids, as 1,4-6, or all but these", NULL },
+	{ "uid", OPT_UID, "USER", "only providers that this user registered", NULL },
+	{}
+};
+
 static void spec_free(struct spec *spec)
 {
 	for (unsigned int n = 0; n < spec->nr_events; n++)
 		free(spec->events[n]);
 	free(spec->events);
+	free(spec->ids);
 	free(spec->provider);
 	free(spec->text);
 }
@@ -118,9 +130,93 @@ static int parse_pids(struct specs *s, const char *arg)
 	return 0;
 }
 
+/* Programs may be named by their path; the kernel keeps the beginning of the last part. */
+static int parse_processes(struct specs *s, const char *arg)
+{
+	list_free(s->processes);
+	s->processes = list_split("--process", arg);
+	if (!s->processes)
+		return STATUS_USAGE;
+	for (char **p = s->processes; *p; p++) {
+		char *base = strrchr(*p, '/');
+
+		/* A kernel thread's name has slashes too, behind a blank or a colon or not; a path begins with one or a dot. */
+		if (base && (**p == '/' || **p == '.'))
+			memmove(*p, base + 1, strlen(base + 1) + 1);
+		if (!**p)
+			return usage("--process: '%s' ends in a slash and names no program", arg);
+		if (strlen(*p) > 15)
+			(*p)[15] = 0;
+	}
+	if (list_len(s->processes) > ETW_MAX_PROCESS_NAMES)
+		return usage("--process: %zu names are more than the %u of one filter", list_len(s->processes),
+			     ETW_MAX_PROCESS_NAMES);
+	return 0;
+}
+
+static int add_where(struct specs *s, const char *arg)
+{
+	struct where w, *list;
+	int status;
+
+	if (s->nr_where == ETW_MAX_PREDICATES)
+		return usage("--where '%s': more than the %u conditions of one filter", arg, ETW_MAX_PREDICATES);
+	status = where_parse(arg, &w);
+	if (status)
+		return status;
+	list = realloc(s->where, (s->nr_where + 1) * sizeof(w));
+	if (!list)
+		abort();
+	s->where = list;
+	s->where[s->nr_where++] = w;
+	return 0;
+}
+
+static int parse_user(struct specs *s, const char *arg)
+{
+	FILE *f = fopen("/etc/passwd", "re");
+	struct passwd *user = NULL;
+	uint64_t uid;
+
+	s->by_uid = true;
+	while (f && (user = fgetpwent(f)) && strcmp(user->pw_name, arg))
+		;
+	if (user)
+		s->uid = user->pw_uid;
+	if (f)
+		fclose(f);
+	if (user)
+		return 0;
+	if (!isdigit((unsigned char)*arg))
+		return usage("--uid: there is no user '%s'", arg);
+	if (parse_u64("--uid", arg, 0, UINT32_MAX - 1, &uid))
+		return STATUS_USAGE;
+	s->uid = uid;
+	return 0;
+}
+
+bool specs_filtered(const struct specs *s)
+{
+	return s->ids || s->processes || s->nr_where || s->where_any || s->by_uid;
+}
+
 int specs_option(struct specs *s, int key, const char *arg)
 {
 	switch (key) {
+	case OPT_PROCESS:
+		return parse_processes(s, arg);
+	case OPT_WHERE:
+		return add_where(s, arg);
+	case OPT_WHERE_ANY:
+		s->where_any = true;
+		return 0;
+	case OPT_ID:
+		list_free(s->ids);
+		s->ids_out = *arg == '!';
+		s->ids = list_split("--id", arg + s->ids_out);
+		return s->ids ? 0 : STATUS_USAGE;
+	case OPT_UID:
+		return parse_user(s, arg);
 	case 'p':
 		return specs_add(s, arg);
 	case OPT_PROFILE:
@@ -147,6 +243,7 @@ struct known {
 		char name[ETW_NAME_SIZE];
 		char *ctf_name;
 		__u64 keyword;
+		struct etw_class *cls;
 	} *events;
 	unsigned int nr_events;
 	bool found;
@@ -154,8 +251,10 @@ struct known {
 
 static void known_free(struct known *k)
 {
-	for (unsigned int i = 0; i < k->nr_events; i++)
+	for (unsigned int i = 0; i < k->nr_events; i++) {
 		free(k->events[i].ctf_name);
+		etw_class_free(k->events[i].cls);
+	}
 	free(k->events);
 	free(k->keywords);
 }
@@ -198,6 +297,9 @@ static int known_get(struct etw_control *control, const char *provider, struct k
 		e->ctf_name = xstrdup(cls->ctf_name);
 		e->keyword = cls->keyword;
 		k->nr_events++;
+		err = etw_class_parse(cls->schema, cls->schema->size, NULL, &e->cls);
+		if (err)
+			break;
 	}
 	return err < 0 ? fail_etw(err, provider) : 0;
 }
@@ -346,8 +448,14 @@ static int settle_words(struct spec *spec, const struct known *k)
 	return status;
 }
 
+static bool is_called(const struct spec *spec, const struct known *k, const char *pattern)
+{
+	return !fnmatch(pattern, spec->name, FNM_CASEFOLD) ||
+	       (k->found && *k->info.alias && !fnmatch(pattern, (const char *)k->info.alias, FNM_CASEFOLD));
+}
+
 /* The part of a "provider:event" or "provider/event" that is for this provider; NULL: it is for another. */
-static const char *event_part(const struct known *k, const char *text)
+static const char *event_part(const struct spec *spec, const struct known *k, const char *text)
 {
 	size_t n = strcspn(text, "/:");
 	char provider[ETW_NAME_SIZE];
@@ -355,10 +463,7 @@ static const char *event_part(const struct known *k, const char *text)
 	if (!text[n] || n >= sizeof(provider) || strchr(text, ';'))
 		return text;
 	snprintf(provider, sizeof(provider), "%.*s", (int)n, text);
-	if (fnmatch(provider, (const char *)k->info.name, FNM_CASEFOLD) &&
-	    fnmatch(provider, (const char *)k->info.alias, FNM_CASEFOLD))
-		return NULL;
-	return text + n + 1;
+	return is_called(spec, k, provider) ? text + n + 1 : NULL;
 }
 
 /* --event: narrows the events of one provider. */
@@ -367,7 +472,7 @@ static void settle_events(struct specs *s, struct spec *spec, const struct known
 	struct spec hit = {};
 
 	for (int i = 0; s->events[i]; i++) {
-		const char *part = event_part(k, s->events[i]);
+		const char *part = event_part(spec, k, s->events[i]);
 
 		if (part && events_of_word(k, *part ? part : "*", &hit))
 			used[i] = true;
@@ -398,11 +503,163 @@ static void settle_events(struct specs *s, struct spec *spec, const struct known
 	free(hit.events);
 }
 
+/* "4" or "4-6". */
+static int parse_ids(const char *text, uint64_t *first, uint64_t *last)
+{
+	char *copy = xstrdup(text), *dash = strchr(copy, '-');
+	int status;
+
+	if (dash)
+		*dash++ = 0;
+	status = parse_u64("--id", copy, 0, UINT16_MAX, first);
+	*last = *first;
+	if (!status && dash)
+		status = parse_u64("--id", dash, *first, UINT16_MAX, last);
+	free(copy);
+	return status;
+}
+
+static bool has_id(const struct known *k, uint64_t first, uint64_t last)
+{
+	for (unsigned int i = 0; i < k->nr_events; i++)
+		if (k->events[i].cls->event_id >= first && k->events[i].cls->event_id <= last)
+			return true;
+	return !k->found;
+}
+
+/* --id: of a provider that is there, the ids that it has. */
+static int settle_ids(struct specs *s, struct spec *spec, const struct known *k, bool *used)
+{
+	unsigned int room = 0;
+
+	for (int i = 0; s->ids[i]; i++) {
+		const char *part = event_part(spec, k, s->ids[i]);
+		uint64_t first, last;
+
+		if (!part)
+			continue;
+		if (parse_ids(part, &first, &last))
+			return STATUS_USAGE;
+		if (!has_id(k, first, last))
+			continue;
+		used[i] = true;
+		for (uint64_t id = first; id <= last; id++) {
+			if (!has_id(k, id, id))
+				continue;
+			if (spec->nr_ids == ETW_MAX_EVENT_IDS)
+				return usage("--id: more than the %u ids of one filter", ETW_MAX_EVENT_IDS);
+			if (spec->nr_ids == room) {
+				room = room ? 2 * room : 16;
+				spec->ids = realloc(spec->ids, room * sizeof(*spec->ids));
+				if (!spec->ids)
+					abort();
+			}
+			spec->ids[spec->nr_ids++] = id;
+		}
+	}
+	if (spec->nr_ids)
+		spec->id_mode = s->ids_out ? ETW_EVENTS_OUT : ETW_EVENTS_IN;
+	else
+		spec->skip |= !s->ids_out;
+	return 0;
+}
+
+static bool is_chosen(const struct spec *spec, const struct known_event *e)
+{
+	bool named = false;
+
+	for (unsigned int i = 0; i < spec->nr_events && !named; i++)
+		named = !strcmp(spec->events[i], e->name);
+	return spec->event_mode == ETW_EVENTS_ALL || named == (spec->event_mode == ETW_EVENTS_IN);
+}
+
+/* --where: the conditions as they are for the events that are chosen of this provider. */
+static int settle_where(struct specs *s, struct spec *spec, const struct known *k)
+{
+	struct etw_class **classes = xmalloc((k->nr_events + 1) * sizeof(*classes));
+	unsigned int nr = 0, asked = 0;
+	int status = 0;
+
+	for (unsigned int i = 0; i < k->nr_events; i++)
+		if (is_chosen(spec, &k->events[i]))
+			classes[nr++] = k->events[i].cls;
+	for (unsigned int i = 0; !status && i < s->nr_where; i++) {
+		struct where *w = &s->where[i];
+		bool found;
+
+		if (w->provider && !is_called(spec, k, w->provider))
+			continue;
+		asked++;
+		if (k->found && !nr)
+			found = false;
+		else
+			status = where_settle(w, spec->provider, classes, nr, &found,
+					      &spec->predicates[spec->nr_predicates]);
+		if (found)
+			spec->nr_predicates++;
+		else
+			spec->missing = w->field;
+	}
+	if (spec->nr_predicates && (s->where_any || spec->nr_predicates == asked))
+		spec->missing = NULL;
+	spec->skip |= !!spec->missing;
+	free(classes);
+	return status;
+}
+
+/* Each --where has been for something. */
+static int check_where(const struct specs *s, struct etw_control *control)
+{
+	for (unsigned int i = 0; i < s->nr_where; i++) {
+		const struct where *w = &s->where[i];
+		char *list = xstrdup(""), *fields, *more;
+
+		for (unsigned int n = 0; !w->used && n < s->nr; n++) {
+			const struct spec *spec = &s->list[n];
+			struct etw_class **classes;
+			unsigned int nr = 0;
+			struct known k;
+
+			if (is_etw(spec->name) || known_get(control, spec->provider, &k))
+				continue;
+			if (!w->provider || is_called(spec, &k, w->provider)) {
+				classes = xmalloc((k.nr_events + 1) * sizeof(*classes));
+				for (unsigned int e = 0; e < k.nr_events; e++)
+					if (is_chosen(spec, &k.events[e]))
+						classes[nr++] = k.events[e].cls;
+				fields = where_fields(classes, nr);
+				more = xasprintf("%s%s%s: %s", list, *list ? "; " : "", spec->provider,
+						 *fields ? fields : "none");
+				free(classes);
+				free(fields);
+				free(list);
+				list = more;
+			}
+			known_free(&k);
+		}
+		if (!w->used && !*list)
+			fail(STATUS_FAILED, "--where '%s': %s is none of the providers chosen", w->text, w->provider);
+		else if (!w->used)
+			fail(STATUS_FAILED, "--where '%s': no event chosen has a field %s; fields of %s", w->text, w->field,
+			     list);
+		free(list);
+		if (!w->used)
+			return STATUS_FAILED;
+	}
+	return 0;
+}
+
 int specs_settle(struct specs *s, struct etw_control *control)
 {
 	unsigned int first_user = 0;
-	bool *used = xmalloc(list_len(s->events) + 1);
+	bool *used = xmalloc(list_len(s->events) + 1), *used_ids = xmalloc(list_len(s->ids) + 1);
 	int status = 0;
+
+	if (s->where_any && !s->nr_where) {
+		free(used);
+		free(used_ids);
+		return usage("--where-any says that one --where is enough, and there is none");
+	}
 
 	if (!s->no_etw) {
 		bool there = false;
@@ -439,6 +696,11 @@ int specs_settle(struct specs *s, struct etw_control *control)
 					s->list[n].text, spec->text);
 		if (!status && s->events && i >= first_user)
 			settle_events(s, spec, &k, used);
+		/* No filter holds back the session's own records. */
+		if (!status && s->ids && !is_etw(spec->name))
+			status = settle_ids(s, spec, &k, used_ids);
+		if (!status && s->nr_where && !is_etw(spec->name))
+			status = settle_where(s, spec, &k);
 		known_free(&k);
 	}
 	for (int i = 0; !status && s->events && s->events[i]; i++)
@@ -447,7 +709,16 @@ int specs_settle(struct specs *s, struct etw_control *control)
 				STATUS_FAILED,
 				"--event: none of the providers chosen has an event '%s'; etwctl list events shows them",
 				s->events[i]);
+	for (int i = 0; !status && s->ids && s->ids[i]; i++)
+		if (!used_ids[i])
+			status = fail(
+				STATUS_FAILED,
+				"--id: none of the providers chosen has an event with the id '%s'; etwctl list events shows them",
+				s->ids[i]);
+	if (!status)
+		status = check_where(s, control);
 	free(used);
+	free(used_ids);
 	return status;
 }
 
@@ -468,9 +739,26 @@ int specs_enable(struct specs *s, struct etw_session *session, void (*between)(v
 			/* The session's own records belong to nobody's process. */
 			.pids = ours ? NULL : s->pids,
 			.nr_pids = ours ? 0 : s->nr_pids,
+			.id_mode = spec->id_mode,
+			.ids = spec->ids,
+			.nr_ids = spec->nr_ids,
+			.processes = ours ? NULL : (const char *const *)s->processes,
+			.nr_processes = ours ? 0 : list_len(s->processes),
+			.predicates = spec->nr_predicates ? spec->predicates : NULL,
+			.nr_predicates = spec->nr_predicates,
 		};
 		int err;
 
+		if (spec->nr_predicates && s->where_any)
+			o.flags |= ETW_ENABLE_ANY_PREDICATE;
+		if (s->by_uid && !ours) {
+			o.flags |= ETW_ENABLE_UID;
+			o.uid = s->uid;
+		}
+
+		if (spec->missing)
+			note("%s: none of its events has the field %s of --where, so nothing of it is recorded; to ask it of one provider only write 'PROVIDER/%s ...'",
+			     spec->provider, spec->missing, spec->missing);
 		if (spec->skip)
 			continue;
 		err = etw_session_enable(session, &o);
@@ -492,7 +780,12 @@ void specs_free(struct specs *s)
 	for (unsigned int i = 0; i < s->nr; i++)
 		spec_free(&s->list[i]);
 	free(s->list);
+	for (unsigned int i = 0; i < s->nr_where; i++)
+		where_free(&s->where[i]);
+	free(s->where);
 	free(s->pids);
 	list_free(s->events);
+	list_free(s->ids);
+	list_free(s->processes);
 	memset(s, 0, sizeof(*s));
 }

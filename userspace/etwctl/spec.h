@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What to enable: the words of -p, --event and --pid and the profiles, settled against the providers of the loaded
- * module. It must not know sessions beyond enabling.
+ * What to enable: the words of -p and of the filters of what is recorded, and the profiles, settled against the
+ * providers of the loaded module. It must not know sessions beyond enabling.
  *
  *	PROVIDER[:LEVEL[:WHAT[:ALL]]]
  *	  LEVEL	a name or number, empty or "all" = every level
@@ -17,6 +17,7 @@
 #include <etw/etw.h>
 
 #include "etwctl.h"
+#include "where.h"
 
 struct spec {
 	char *text;		/* as written */
@@ -30,7 +31,13 @@ struct spec {
 	__u32 event_mode;
 	char **events;
 	unsigned int nr_events;
-	bool skip;		/* no event of the --event list is its */
+	__u32 id_mode;
+	__u16 *ids;
+	unsigned int nr_ids;
+	struct etw_predicate predicates[ETW_MAX_PREDICATES];
+	unsigned int nr_predicates;
+	bool skip;		/* no event of the --event or --id list is its, or none can meet the --where */
+	const char *missing;	/* the field of --where that none of its events has */
 };
 
 struct specs {
@@ -40,13 +47,26 @@ struct specs {
 	unsigned int nr_pids;
 	char **events;		/* of --event */
 	bool events_out;
+	char **ids;		/* of --id */
+	bool ids_out;
+	char **processes;	/* of --process, as the kernel calls them */
+	struct where *where;
+	unsigned int nr_where;
+	bool where_any;
+	bool by_uid;
+	__u32 uid;
 	bool no_etw;
 };
 
 extern const struct opt opts_enable[];	/* --event --pid */
+extern const struct opt opts_live[];	/* --process --where --where-any --id --uid */
 extern const struct opt opts_providers[];	/* -p --profile --no-etw */
-enum { OPT_PROFILE = OPT_PRIVATE + 100, OPT_NO_ETW };
-#define OPT_SPECS	'p': case OPT_PROFILE: case OPT_NO_ETW: case OPT_EVENT: case OPT_PID
+enum { OPT_PROFILE = OPT_PRIVATE + 100, OPT_NO_ETW, OPT_PROCESS, OPT_WHERE, OPT_WHERE_ANY, OPT_ID, OPT_UID };
+#define OPT_LIVE	OPT_PROCESS: case OPT_WHERE: case OPT_WHERE_ANY: case OPT_ID: case OPT_UID
+#define OPT_SPECS	'p': case OPT_PROFILE: case OPT_NO_ETW: case OPT_EVENT: case OPT_PID: case OPT_LIVE
+
+/* One of opts_live was there. */
+bool specs_filtered(const struct specs *s);
 
 /* Takes one of OPT_SPECS; 0, or STATUS_USAGE or STATUS_FAILED after saying what is wrong. */
 int specs_option(struct specs *s, int key, const char *arg);

@@ -23,14 +23,14 @@ const struct verb verbs[] = {
 	{
 		"record", cmd_record, "[--] [COMMAND ...]",
 		"Write events into a directory until COMMAND ends, or Ctrl-C", NULL,
-		{ opts_providers, opts_enable, opts_file, opts_session, opts_record, opts_json },
+		{ opts_providers, opts_enable, opts_live, opts_file, opts_session, opts_record, opts_json },
 		EXAMPLES("etwctl record -o trace -- make -j8",
 			 "etwctl record -p sched:info:switch+wakeup -p block --pid 4711 -o trace",
 			 "etwctl record --max-size 1G --circular -o trace"),
 		.command = true,
 	}, {
 		"start", cmd_start, "NAME", "Start a session that goes on in the background", NULL,
-		{ opts_providers, opts_enable, opts_file, opts_session, opts_start, opts_json },
+		{ opts_providers, opts_enable, opts_live, opts_file, opts_session, opts_start, opts_json },
 		EXAMPLES("etwctl start mine -o trace", "etwctl start box --flight-recorder --subbufs 32"),
 	}, {
 		"stop", cmd_stop, "NAME", "Stop a session, and wait until the last of it is written", "@session",
@@ -47,7 +47,8 @@ const struct verb verbs[] = {
 	}, {
 		"enable", cmd_enable, "NAME PROVIDER[:LEVEL[:WHAT[:ALL]]] ...",
 		"Enable providers in a live session, or change how", "@session|@provider",
-		{ opts_enable, opts_json }, EXAMPLES("etwctl enable mine block:info"),
+		{ opts_enable, opts_live, opts_json },
+		EXAMPLES("etwctl enable mine block:info", "etwctl enable mine block --where 'nr_sector >= 64'"),
 	}, {
 		"disable", cmd_disable, "NAME PROVIDER ...",
 		"Disable providers in a live session", "@session|@provider",
@@ -68,7 +69,7 @@ const struct verb verbs[] = {
 	}, {
 		"watch", cmd_watch, "[NAME]",
 		"Print events live, in time order: of a session, or with -p of one of its own", "@session",
-		{ opts_providers, opts_watch, opts_filter, opts_print, opts_json },
+		{ opts_providers, opts_live, opts_watch, opts_filter, opts_print, opts_json },
 		EXAMPLES("etwctl watch mine", "etwctl watch -p sched:info:switch --comm 'nginx*'"),
 	}, {
 		"dump", cmd_dump, "DIR ...", "Print the events of traces, merged in time order", "@dir",
