@@ -18,6 +18,7 @@ EXPECT ^  snapshot
 EXPECT ^  watch  
 EXPECT ^  dump  
 EXPECT ^  summary  
+EXPECT ^  emit  
 EXPECT ^  repair  
 EXPECT ^  help  
 EXPECT ^  version  

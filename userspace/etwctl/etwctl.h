@@ -70,7 +70,7 @@ enum {
 extern const struct opt opts_json[];	/* --json */
 extern const struct opt opts_session[], opts_file[], opts_record[], opts_start[]; /* record.c, settings.c, start.c */
 extern const struct opt opts_update[], opts_flush[], opts_snapshot[];	/* control.c */
-extern const struct opt opts_list[], opts_watch[], opts_summary[];
+extern const struct opt opts_list[], opts_watch[], opts_summary[], opts_emit[];
 
 /*
  * The running verb's next option: its key with the argument in @optarg, -1 when only operands are left, from
@@ -149,6 +149,7 @@ int cmd_snapshot(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_summary(int argc, char **argv);
+int cmd_emit(int argc, char **argv);
 int cmd_repair(int argc, char **argv);
 int cmd_help(int argc, char **argv);
 int cmd_version(int argc, char **argv);

@@ -80,6 +80,13 @@ const struct verb verbs[] = {
 		"Sum up traces: who ran, waited, read and wrote, faulted; and what was lost", "@dir",
 		{ opts_filter, opts_summary, opts_json }, EXAMPLES("etwctl summary trace"),
 	}, {
+		"emit", cmd_emit, "PROVIDER EVENT [FIELD[:TYPE]=VALUE ...]",
+		"Write an event of a provider of one's own, as from a script", NULL,
+		{ opts_emit, opts_json },
+		EXAMPLES("etwctl emit Backup FileCopied path=/etc/fstab bytes=1234 took_s=0.25",
+			 "id=$(etwctl emit --activity new --opcode start Backup Run)",
+			 "etwctl emit --stdin Backup < events"),
+	}, {
 		"repair", cmd_repair, "DIR ...", "Make traces whole that their writer could not finish", "@dir",
 		{ opts_json }, NULL,
 	}, {
