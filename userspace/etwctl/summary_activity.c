@@ -268,12 +268,12 @@ static void work_pop(struct sum_thread *t)
 	put(t->work[--t->nr_work]);
 }
 
-/* Drops what @t, which works for nothing just now, will not go back to after @a. */
+/* Drops what @t, which works for nothing just now, will not go back to after @a: another thread has it. */
 static void work_trim(struct sum_thread *t, const struct sum_activity *a)
 {
 	struct sum_activity *top;
 
-	while ((top = work_of(t)) && (!top->open || (top->threads && !within(a, top))))
+	while ((top = work_of(t)) && (!top->open || (top->last_thread != t->seq && !within(a, top))))
 		work_pop(t);
 }
 
@@ -345,12 +345,13 @@ void sum_activity_thread(struct summary *s, struct sum_thread *t, uint64_t time)
 	};
 	bool disk = t->state == SUM_SLEEPING && t->deep && t->ios && t->io_gaps == s->next_gap;
 
-	set_doing(t, disk ? SUM_ON_DISK : doing[t->state], time);
+	if (time < s->filter.to)
+		set_doing(t, disk ? SUM_ON_DISK : doing[t->state], time);
 }
 
 void sum_activity_thread_end(struct summary *s, struct sum_thread *t)
 {
-	work_clear(t, s->last);
+	work_clear(t, s->last < s->filter.to ? s->last : s->filter.to);
 	free(t->work);
 	t->work = NULL;
 }
@@ -425,6 +426,8 @@ void sum_activity_io_end(struct summary *s, struct sum_bio *bio, struct sum_disk
 
 	if (t && t->seq != bio->thread)
 		t = NULL;
+	if (time >= s->filter.to)
+		d = NULL;
 	if (d) {
 		io.took = time - bio->queued;
 		if (t)
@@ -592,7 +595,7 @@ static void start(struct summary *s, const struct sum_event *e, struct sum_threa
 	if (s->nr_open > MAX_OPEN) {
 		a = s->oldest;
 		end_activity(s, a, e->time);
-		if (a->wanted && a->cpu_wanted && a->begin < s->filter.to)
+		if (a->wanted && a->cpu_wanted)
 			a->kind->unfinished++;
 		put(a);
 	}
@@ -622,6 +625,8 @@ void sum_activity_event(struct summary *s, const struct sum_event *e)
 	struct sum_thread *t = e->tid > 0 ? sum_thread_get(s, e->tid) : NULL;
 	struct sum_activity *a;
 
+	if (e->time >= s->filter.to)
+		return;
 	/* Whoever writes runs; without scheduler events nobody knows for how long. */
 	if (t && s->sched_from)
 		set_doing(t, SUM_ON_CPU, e->time);
@@ -658,7 +663,7 @@ void sum_activity_finish(struct summary *s, uint64_t end)
 		struct sum_activity *a = s->oldest;
 
 		end_activity(s, a, end);
-		if (a->wanted && a->cpu_wanted && a->begin < s->filter.to) {
+		if (a->wanted && a->cpu_wanted) {
 			a->kind->unfinished++;
 			keep(s, a);
 		}

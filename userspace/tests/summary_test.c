@@ -837,6 +837,12 @@ static void test_activity(void)
 	sw(350, 0, 12, 1, 11);
 	act(SUM_STOP, 360, 0, 11, 'A', 0);
 	fields.len = 0;
+	act(SUM_START, 370, 0, 11, 'B', 0);
+	by(0, 11, 10);
+	blk(SUM_BIO_QUEUE, 371, SDA, 8, 8, R);
+	blk(SUM_RQ_ISSUE, 372, SDA, 8, 8, R);
+	blk(SUM_RQ_COMPLETE, 373, SDA, 8, 8, R);
+	act(SUM_STOP, 380, 0, 11, 'B', 0);
 	sw(400, 0, 11, 2, 0);
 	finish(500);
 	a = kept('A');
@@ -857,12 +863,12 @@ static void test_activity(void)
 	EQ(strcmp(a->start_fields, "path=/report"), 0);
 	EQ(strcmp(a->stop_fields, "status=200"), 0);
 	EQ(a->proc->pid, 10);
-	EQ(act_kind("Request")->duration.count, 1);
+	EQ(act_kind("Request")->duration.count, 2);
 	EQ(act_kind("Request")->duration.max, 250);
 	EQ(act_kind("Request")->disks[0].waited, 100);
 	EQ(act_kind("Request")->disks[0].activities, 1);
-	EQ(act_kind("Request")->disks[0].count, 2);
-	EQ(act_kind("Request")->disks[0].bytes, 8192);
+	EQ(act_kind("Request")->disks[0].count, 3);
+	EQ(act_kind("Request")->disks[0].bytes, 12288);
 	end("activity: one thread, a disk read, a lock, preemption");
 
 	/* Two reads at once, one sleep: each is given its part, and the parts are the whole. */
@@ -934,6 +940,9 @@ static void test_activity_nested(void)
 	act_of("Web", "ReqStart", SUM_START, 200, 1, 12, 'A', 0);
 	act_of("Web", "RunStart", SUM_START, 300, 1, 12, 'A', 0);
 	act_of("Web", "ReqStop", SUM_STOP, 400, 1, 12, 'A', 0);
+	EQ(work_of(sum_thread_find(s, 12))->kind == act_kind("Run"), 1);
+	act_of("Client", "Note", SUM_WORK, 450, 1, 13, 'A', 0);
+	EQ(work_of(sum_thread_find(s, 13))->kind == act_kind("Call"), 1);
 	act_of("Web", "Whatever", SUM_STOP, 500, 1, 12, 'A', 0);
 	act_of("Client", "End", SUM_STOP, 600, 0, 11, 'A', 0);
 	act_of("Client", "End", SUM_STOP, 700, 0, 11, 'A', 0);
@@ -990,6 +999,29 @@ static void test_activity_moves(void)
 	EQ(sum_thread_find(s, 11)->nr_work, 0);
 	end("activity: from thread to thread");
 
+	/* A thread does not go back to what another one has taken up, but to what its new work is part of; 1 ran all the time. */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	act(SUM_START, 100, 0, 10, 'A', 0);
+	act(SUM_START, 110, 0, 10, 'B', 0);
+	act(SUM_WORK, 120, 1, 11, 'A', 0);
+	act(SUM_START, 125, 1, 11, 'C', 'A');
+	act(SUM_STOP, 130, 0, 10, 'B', 0);
+	EQ(sum_thread_find(s, 10)->nr_work, 0);
+	act(SUM_WORK, 140, 0, 10, 'A', 0);
+	act(SUM_WORK, 150, 0, 10, 'C', 0);
+	sw(160, 1, 11, 1, 0);
+	act(SUM_STOP, 170, 0, 10, 'C', 0);
+	EQ(sum_thread_find(s, 10)->nr_work, 1);
+	sw(180, 0, 10, 1, 0);
+	act(SUM_STOP, 200, 1, 9, 'A', 0);
+	finish(300);
+	DID(kept('A'), 10 + 60, 0, 0, 20, 0, 10);
+	EQ(kept('A')->cpu_ns, 10 + 40 + 40);
+	DID(kept('B'), 20, 0, 0, 0, 0, 0);
+	DID(kept('C'), 45, 0, 0, 0, 0, 0);
+	end("activity: what a thread goes back to");
+
 	/* Two threads at once, one suspended explicitly; another id, and id 0, end the work of a thread. */
 	begin(NULL, NULL, 0);
 	sw(100, 0, 0, 0, 10);
@@ -1021,6 +1053,9 @@ static void test_activity_moves(void)
 		feed(f, SUM_FORK, 160);
 	}
 	sw(170, 0, 0, 0, 10);
+	act(SUM_START, 172, 0, 10, 'B', 0);
+	by(0, 10, 10);
+	blk(SUM_BIO_QUEUE, 175, SDA, 800, 8, R);
 	sw(180, 0, 10, 2, 0);
 	by(0, 0, 0);
 	blk(SUM_RQ_COMPLETE, 190, SDA, 8, 8, R);
@@ -1029,6 +1064,8 @@ static void test_activity_moves(void)
 	DID(kept('A'), 50, 0, 0, 0, 0, 50);
 	EQ(kept('A')->ios[0].waited, 0);
 	EQ(kept('A')->ios[0].took, 80);
+	EQ(kept('B')->nr_ios, 0);
+	EQ(kept('B')->ns[SUM_ON_DISK], 120);
 	EQ(sum_thread_find(s, 10)->ios, 0);
 	end("activity: its thread ends");
 }
@@ -1101,8 +1138,11 @@ static void test_activity_edges(void)
 	act(SUM_WORK, 180, 0, 10, 'C', 0);
 	act(SUM_STOP, 300, 0, 11, 'C', 0);
 	act(SUM_START, 310, 0, 10, 'D', 0);
+	act(SUM_START, 450, 0, 10, 'E', 0);
+	act(SUM_STOP, 460, 0, 10, 'D', 0);
 	finish(500);
 	EQ(s->nr_acts, 2);
+	EQ(act_kind("Request")->unfinished, 1);
 	EQ(kept('C')->end, 300);
 	EQ(kept('D')->end, 400);
 	end("activity: a window and a pid");
