@@ -466,44 +466,44 @@ EXPECT ^[1-9][0-9]*$
 EXPECT_NOT ^0$
 
 NAME where_counts_what_it_rejects
-RUN etwctl record -q --name rec -p process:info:rename --where 'newcomm ^= keep' -o trace -- sh -c 'for n in keep1 other keep2; do printf $n >/proc/$$/comm; done; etwctl status rec --json; etwctl status rec'
+RUN etwctl record -q --name rec -p process:info:task_rename --where 'newcomm ^= keep' -o trace -- sh -c 'for n in keep1 other keep2; do printf $n >/proc/$$/comm; done; etwctl status rec --json; etwctl status rec'
 RUN etwctl dump --event task_rename trace
 EXPECT "provider":"Linux-Kernel-Process".*"conditions":1,"any_condition":false,"written":[1-9][0-9]*,"filtered":[1-9]
 EXPECT Linux-Kernel-Process .* only 1 events all of 1 conditions
-EXPECT task_rename.*newcomm=keep1
-EXPECT task_rename.*newcomm=keep2
-EXPECT_NOT task_rename.*newcomm=(other|sh|etwctl)
+EXPECT task_rename.*newcomm="keep1"
+EXPECT task_rename.*newcomm="keep2"
+EXPECT_NOT task_rename.*newcomm="(other|sh|etwctl)"
 
 NAME where_any_is_enough
-RUN etwctl record -q --name rec -p process:info:rename --where 'newcomm == "keep"' --where 'newcomm *= her' --where-any -o trace -- sh -c 'for n in keep other none; do printf $n >/proc/$$/comm; done; etwctl status rec'
+RUN etwctl record -q --name rec -p process:info:task_rename --where 'newcomm == "keep"' --where 'newcomm *= her' --where-any -o trace -- sh -c 'for n in keep other none; do printf $n >/proc/$$/comm; done; etwctl status rec'
 RUN etwctl dump --event task_rename trace
 EXPECT any of 2 conditions
-EXPECT newcomm=keep
-EXPECT newcomm=other
-EXPECT_NOT newcomm=none
+EXPECT newcomm="keep"
+EXPECT newcomm="other"
+EXPECT_NOT newcomm="none"
 
 NAME where_takes_names_of_values
-RUN etwctl record -q --name rec -p sched:info:switch --where 'prev_state == disk sleep' -o trace -- sh -c 'sync; sleep 0.2; etwctl status rec --json'
+RUN etwctl record -q --name rec -p sched:info:sched_switch --where 'prev_state == disk sleep' -o trace -- sh -c 'sync; sleep 0.2; etwctl status rec --json'
 RUN etwctl dump --event sched_switch trace
 EXPECT "provider":"Linux-Kernel-Sched".*"conditions":1,.*"filtered":[1-9]
 EXPECT_NOT prev_state=(running|sleeping|idle)
 
 NAME where_is_asked_of_one_provider
-RUN etwctl record -q --name rec -p sched:info:switch -p process:info:rename --where 'process/newcomm == keep' -o trace -- sh -c 'printf keep >/proc/$$/comm; sleep 0.1; etwctl status rec'
+RUN etwctl record -q --name rec -p sched:info:sched_switch -p process:info:task_rename --where 'process/newcomm == keep' -o trace -- sh -c 'printf keep >/proc/$$/comm; sleep 0.1; etwctl status rec'
 RUN etwctl dump trace
 EXPECT Linux-Kernel-Process .* all of 1 conditions
 EXPECT Linux-Kernel-Sched .* only 1 events $
 EXPECT Sched/sched_switch
-EXPECT newcomm=keep
+EXPECT newcomm="keep"
 
 NAME where_leaves_out_who_has_no_such_field
-RUN etwctl record --name rec -p sched -p process:info:rename --where 'newcomm == keep' -o trace -- etwctl status rec
+RUN etwctl record --name rec -p sched -p process:info:task_rename --where 'newcomm == keep' -o trace -- etwctl status rec
 EXPECT sched: none of its events has the field newcomm of --where, so nothing of it is recorded; .*'PROVIDER/newcomm \.\.\.'
 EXPECT Linux-Kernel-Process
 EXPECT_NOT Linux-Kernel-Sched
 
 NAME where_no_such_field
-RUN etwctl record -p process:info:rename --where 'nowcomm == keep' -o trace true
+RUN etwctl record -p process:info:task_rename --where 'nowcomm == keep' -o trace true
 EXPECT --where 'nowcomm == keep': no event chosen has a field nowcomm; fields of process: tid, oldcomm, newcomm, oom_score_adj
 RETURN_CODE 1
 
@@ -563,11 +563,11 @@ EXPECT --where-any says that one --where is enough, and there is none
 RETURN_CODE 2
 
 NAME process_filter
-RUN etwctl record -q --name rec -p sched:info:switch --process /bin/sleep,a-name-that-is-too-long -o trace -- sh -c 'sleep 0.2; etwctl status rec'
+RUN etwctl record -q --name rec -p sched:info:sched_switch --process /bin/sleep,a-name-that-is-too-long -o trace -- sh -c 'sleep 0.2; etwctl status rec'
 RUN etwctl dump --event sched_switch trace
 EXPECT Linux-Kernel-Sched .* only 1 events 2 process names
-EXPECT prev_comm=sleep
-EXPECT_NOT prev_comm=(sh|etwctl|swapper)
+EXPECT prev_comm="sleep"
+EXPECT_NOT prev_comm="(sh|etwctl|swapper)
 
 NAME ids
 RUN etwctl record -q --name rec -p sched -p process --id sched/1,sched/3-4 -o trace -- sh -c 'sleep 0.1; etwctl status rec'

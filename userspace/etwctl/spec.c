@@ -243,6 +243,7 @@ struct known {
 		char name[ETW_NAME_SIZE];
 		char *ctf_name;
 		__u64 keyword;
+		bool rundown;
 		struct etw_class *cls;
 	} *events;
 	unsigned int nr_events;
@@ -296,6 +297,7 @@ static int known_get(struct etw_control *control, const char *provider, struct k
 		snprintf(e->name, sizeof(e->name), "%s", cls->name);
 		e->ctf_name = xstrdup(cls->ctf_name);
 		e->keyword = cls->keyword;
+		e->rundown = ev.flags & ETW_EVENT_RUNDOWN;
 		k->nr_events++;
 		err = etw_class_parse(cls->schema, cls->schema->size, NULL, &e->cls);
 		if (err)
@@ -564,10 +566,13 @@ static int settle_ids(struct specs *s, struct spec *spec, const struct known *k,
 	return 0;
 }
 
+/* Conditions are asked of it. Of what rundown writes nothing is asked. */
 static bool is_chosen(const struct spec *spec, const struct known_event *e)
 {
 	bool named = false;
 
+	if (e->rundown)
+		return false;
 	for (unsigned int i = 0; i < spec->nr_events && !named; i++)
 		named = !strcmp(spec->events[i], e->name);
 	return spec->event_mode == ETW_EVENTS_ALL || named == (spec->event_mode == ETW_EVENTS_IN);
