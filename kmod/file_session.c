@@ -380,7 +380,8 @@ static long enable(struct etw_session *s, void __user *user)
 	e->all = arg.all;
 	e->uid = uid;
 	etw_rule_init(&e->rule, arg.level, arg.any, arg.all, arg.flags & ETW_ENABLE_IGNORE_KEYWORD_0);
-	err = copy_events(e, &arg) ?: copy_filter(e, &arg) ?: copy_ids(e, &arg) ?: copy_processes(e, &arg) ?: copy_predicates(e, &arg);
+	err = copy_events(e, &arg) ?: copy_filter(e, &arg) ?: copy_ids(e, &arg) ?: copy_processes(e, &arg) ?:
+	      copy_predicates(e, &arg);
 	if (err) {
 		etw_enabling_free(e);
 		return err;

@@ -41,7 +41,7 @@ static notrace bool has_task(const struct etw_filter *f, const struct task_struc
 	       (subject && (etw_filter_has(f, subject->pid) || etw_filter_has(f, subject->tgid)));
 }
 
-notrace bool etw_target_wants(const struct etw_target *t, const struct task_struct *subject, const struct etw_vec *vec, unsigned int nr)
+notrace bool etw_target_wants(const struct etw_target *t, const struct task_struct *subject, const struct etw_vec *vec, u32 nr)
 {
 	const struct etw_matcher *m = t->matcher;
 

@@ -69,7 +69,7 @@ void etw_write(const struct etw_event *event, const struct etw_target *from, con
 /* @nr records of @target are lost, preemption off. */
 void etw_target_lose(const struct etw_target *target, unsigned int cause, u32 nr);
 /* Does this record pass the filters that @target has (target->filtered)? Preemption is off. */
-bool etw_target_wants(const struct etw_target *target, const struct task_struct *subject, const struct etw_vec *vec, unsigned int nr);
+bool etw_target_wants(const struct etw_target *target, const struct task_struct *subject, const struct etw_vec *vec, u32 nr);
 
 /* tid and pid of @task, as they stand side by side in a record. */
 static __always_inline u64 etw_ids(const struct task_struct *task)

@@ -109,7 +109,8 @@ static struct etw_predicate text(const char *field, __u32 op, const char *value)
 }
 
 /* Enables @e in the session with filters, and the same without them in the other. 1, or -errno. */
-static int begin(struct one *some, struct one *all, const char *provider, const struct etw_enable *e, bool (*holds)(const struct event *))
+static int begin(struct one *some, struct one *all, const char *provider, const struct etw_enable *e,
+		 bool (*holds)(const struct event *))
 {
 	struct etw_enable plain = *e;
 	int ret;
@@ -330,8 +331,12 @@ TEST_F(filters, processes)
 	prctl(PR_SET_NAME, "filtA");
 	put_processes(&e, "nobody,filtA");
 	EXPECT_PASSING("process", &e, of_us, 20, thread_renames(20));
-	EXPECT_PASSING("process", &e, old_is_filtA, 3, { prctl(PR_SET_NAME, "filtA"); prctl(PR_SET_NAME, "x"); prctl(PR_SET_NAME, "filtA");
-		       prctl(PR_SET_NAME, "filtA"); });
+	EXPECT_PASSING("process", &e, old_is_filtA, 3, {
+		prctl(PR_SET_NAME, "filtA");
+		prctl(PR_SET_NAME, "x");
+		prctl(PR_SET_NAME, "filtA");
+		prctl(PR_SET_NAME, "filtA");
+	});
 	EXPECT_EQ(2, session_provider(self->some.fd, "process").nr_processes);
 	put_processes(&e, "filt");
 	EXPECT_PASSING("process", &e, nothing, 0, thread_renames(20));
@@ -699,8 +704,8 @@ static bool our_read(const struct event *event)
 {
 	int64_t tid, rwbs, sectors;
 
-	return event_number(event, "tid", &tid) && event_number(event, "rwbs", &rwbs) && event_number(event, "nr_sector", &sectors) &&
-	       tid == getpid() && (rwbs & 4) && sectors == 8;
+	return event_number(event, "tid", &tid) && event_number(event, "rwbs", &rwbs) &&
+	       event_number(event, "nr_sector", &sectors) && tid == getpid() && (rwbs & 4) && sectors == 8;
 }
 
 TEST_F(filters, block)

@@ -131,12 +131,18 @@ static int rank_of(u64 bits, bool single)
 static bool ordered(u32 op, int order)
 {
 	switch (op) {
-	case ETW_OP_EQ: return order == 0;
-	case ETW_OP_NE: return order != 0;
-	case ETW_OP_LT: return order < 0;
-	case ETW_OP_LE: return order <= 0;
-	case ETW_OP_GT: return order > 0;
-	case ETW_OP_GE: return order >= 0;
+	case ETW_OP_EQ:
+		return order == 0;
+	case ETW_OP_NE:
+		return order != 0;
+	case ETW_OP_LT:
+		return order < 0;
+	case ETW_OP_LE:
+		return order <= 0;
+	case ETW_OP_GT:
+		return order > 0;
+	case ETW_OP_GE:
+		return order >= 0;
 	}
 	return false;
 }
@@ -414,7 +420,8 @@ static void random_everything(struct kunit *test)
 
 			wrong += random_condition(&conditions->c[i], class, payload) != 0;
 			for (k = 0; k < class->nr_fields; k++)
-				suited += !strcmp(fields[k].name, (char *)conditions->c[i].p.field) && suits(&fields[k], &conditions->c[i].p);
+				suited += !strcmp(fields[k].name, (char *)conditions->c[i].p.field) &&
+					  suits(&fields[k], &conditions->c[i].p);
 		}
 		want = conditions->any ? suited : suited == conditions->nr;
 		if (etw_conditions_possible(conditions, class) != want)
