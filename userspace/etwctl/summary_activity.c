@@ -13,6 +13,9 @@
  * the same id. (One that is started in between and names no parent may as well have nothing to do with it, as in a
  * program whose one thread serves many.)
  *
+ * A new process works for what the thread that made it works for. One that took an activity up and ends leaves it to that
+ * thread: so a script's steps are activities, although other programs write its events, and do its work.
+ *
  * At any moment an activity does what the busiest of its threads does, so the times add up to its duration.
  */
 #include "summary_block.h"
@@ -226,8 +229,6 @@ static void begin_work(struct sum_thread *t, uint64_t time)
 		a->doing[t->doing]++;
 		a->wanted |= t->wanted;
 	}
-	top->moves += top->last_thread && top->last_thread != t->seq;
-	top->last_thread = t->seq;
 	t->beside = top->threads;
 	top->threads = t;
 }
@@ -284,14 +285,39 @@ static void work_clear(struct sum_thread *t, uint64_t time)
 		work_pop(t);
 }
 
-static void works_for(struct sum_thread *t, struct sum_activity *a, uint64_t time)
+/* Where in @t's list @a is; its length if it is not. */
+static unsigned int work_index(const struct sum_thread *t, const struct sum_activity *a)
 {
 	unsigned int i;
 
-	if (work_of(t) == a)
-		return;
 	for (i = 0; i < t->nr_work && t->work[i] != a; i++)
 		;
+	return i;
+}
+
+static void taken_up(struct sum_activity *a, const struct sum_thread *t)
+{
+	a->moves += a->last_thread && a->last_thread != t->seq;
+	a->last_thread = t->seq;
+}
+
+/* Beside what it works for, to which it may go back. */
+static void works_also_for(struct sum_thread *t, struct sum_activity *a, uint64_t time)
+{
+	end_work(t, time);
+	work_trim(t, a);
+	work_push(t, a);
+	taken_up(a, t);
+	begin_work(t, time);
+}
+
+static void works_for(struct sum_thread *t, struct sum_activity *a, uint64_t time)
+{
+	unsigned int i = work_index(t, a);
+
+	taken_up(a, t);
+	if (work_of(t) == a)
+		return;
 	end_work(t, time);
 	if (i < t->nr_work) {
 		while (work_of(t) != a)
@@ -349,11 +375,32 @@ void sum_activity_thread(struct summary *s, struct sum_thread *t, uint64_t time)
 		set_doing(t, disk ? SUM_ON_DISK : doing[t->state], time);
 }
 
+void sum_activity_fork(struct summary *s, struct sum_thread *t, int32_t parent, uint64_t time)
+{
+	struct sum_thread *p = parent > 0 ? sum_thread_find(s, parent) : NULL;
+
+	if (!p || p == t)
+		return;
+	t->parent = p->tid;
+	t->parent_seq = p->seq;
+	if (!p->nr_work || time >= s->filter.to)
+		return;
+	work_push(t, work_of(p));
+	begin_work(t, time);
+}
+
 void sum_activity_thread_end(struct summary *s, struct sum_thread *t)
 {
-	work_clear(t, s->last < s->filter.to ? s->last : s->filter.to);
+	uint64_t time = s->last < s->filter.to ? s->last : s->filter.to;
+	struct sum_thread *p = t->parent ? sum_thread_find(s, t->parent) : NULL;
+	struct sum_activity *a = get(work_of(t));
+
+	work_clear(t, time);
 	free(t->work);
 	t->work = NULL;
+	if (p && a && p->seq == t->parent_seq && a->open && a->last_thread == t->seq && work_index(p, a) == p->nr_work)
+		works_also_for(p, a, time);
+	put(a);
 }
 
 /* ---------------------------------------------------------------- I/O */
@@ -586,12 +633,8 @@ static void start(struct summary *s, const struct sum_event *e, struct sum_threa
 	a->cpu_wanted = sum_cpu_wanted(s, e->cpu);
 	a->wanted = !s->filter.nr_pids && !s->filter.nr_comms;
 	open_add(s, a);
-	if (t) {
-		end_work(t, e->time);
-		work_trim(t, a);
-		work_push(t, a);
-		begin_work(t, e->time);
-	}
+	if (t)
+		works_also_for(t, a, e->time);
 	if (s->nr_open > MAX_OPEN) {
 		a = s->oldest;
 		end_activity(s, a, e->time);

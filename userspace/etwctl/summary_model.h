@@ -193,6 +193,8 @@ struct sum_thread {
 	enum sum_doing doing;
 	uint64_t disk_since;		/* SUM_ON_DISK: what waiting is not yet given to an I/O began then */
 	uint64_t seq;			/* no other thread's, ever */
+	int32_t parent;			/* the thread that made its process; 0: this is not its first, or not known */
+	uint64_t parent_seq;
 	unsigned int ios;		/* its own, under way */
 	unsigned int io_gaps;		/* ... since this loss of events */
 	struct sum_activity **work;	/* what it works for; the last one counts, the others go on after it */
@@ -358,8 +360,8 @@ struct sum_activity {
 	uint64_t at;			/* accounted up to there */
 	uint64_t ns[SUM_NR_DOING];	/* their sum is end - begin */
 	uint64_t cpu_ns;		/* of all its threads together */
-	uint64_t moves;			/* times another thread than the one before began to work for it */
-	uint64_t last_thread;		/* seq */
+	uint64_t moves;			/* times another thread than the one before took it up */
+	uint64_t last_thread;		/* seq of the last that wrote an event with its id */
 	bool open, finished, wanted, cpu_wanted, lossy;
 	unsigned int doing[SUM_NR_DOING];	/* threads that work for it, or for one inside it */
 	struct sum_thread *threads;	/* that work for it just now */
@@ -482,6 +484,8 @@ struct sum_disk *sum_disk_whole(struct sum_disk *d);
 void sum_activity_event(struct summary *s, const struct sum_event *e);
 /* The state of @t has changed. */
 void sum_activity_thread(struct summary *s, struct sum_thread *t, uint64_t time);
+/* @t is the first thread of a new process, made by the thread @parent. */
+void sum_activity_fork(struct summary *s, struct sum_thread *t, int32_t parent, uint64_t time);
 void sum_activity_thread_end(struct summary *s, struct sum_thread *t);
 /* An I/O of the thread bio->tid has been submitted; is over, on @d at @time, or with @d NULL will not be heard of again. */
 void sum_activity_io(struct summary *s, struct sum_bio *bio);

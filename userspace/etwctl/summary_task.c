@@ -169,6 +169,8 @@ static void fork_event(struct summary *s, const struct sum_event *e)
 	sum_thread_pid(s, t, e->fork.child_pid);
 	sum_thread_name(s, t, e->fork.child_name);
 	t->proc->kernel |= kernel;
+	if (e->fork.child_tid == e->fork.child_pid)
+		sum_activity_fork(s, t, e->fork.parent_tid, e->time);
 }
 
 /* When a thread other than the first calls exec, it takes over the process's number. */

@@ -1070,6 +1070,95 @@ static void test_activity_moves(void)
 	end("activity: its thread ends");
 }
 
+static void forks(uint64_t time, uint32_t cpu, int32_t parent, int32_t child, int32_t pid)
+{
+	struct sum_event f = { .fork = { .child_name = text("sh"), .parent_tid = parent, .child_tid = child, .child_pid = pid } };
+
+	by(cpu, parent, pid_of(parent));
+	feed(f, SUM_FORK, time);
+	wake(SUM_WAKEUP_NEW, time, cpu, parent, child);
+}
+
+/* A script, 10, whose events are written by processes of their own, and which lets others read the disk. */
+static void test_activity_script(void)
+{
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	forks(110, 0, 10, 20, 20);
+	sw(120, 0, 10, 1, 20);
+	act(SUM_START, 130, 0, 20, 'J', 0);
+	sw(140, 0, 20, 0x20, 10);
+	/* a step that does not say that it is part of the job */
+	forks(150, 0, 10, 21, 21);
+	sw(160, 0, 10, 1, 21);
+	act(SUM_START, 170, 0, 21, 'F', 0);
+	sw(180, 0, 21, 0x20, 10);
+	/* the work; and a thread of the script's, which is not part of it */
+	forks(190, 0, 10, 22, 22);
+	forks(190, 0, 10, 30, 10);
+	sw(195, 1, 0, 0, 30);
+	sw(200, 0, 10, 1, 22);
+	by(0, 22, 22);
+	blk(SUM_BIO_QUEUE, 210, SDA, 8, 8, R);
+	blk(SUM_RQ_ISSUE, 210, SDA, 8, 8, R);
+	sw(210, 0, 22, 2, 0);
+	by(0, 0, 0);
+	blk(SUM_RQ_COMPLETE, 310, SDA, 8, 8, R);
+	wake(SUM_WAKING, 310, 0, 0, 22);
+	sw(310, 0, 0, 0, 22);
+	sw(320, 0, 22, 0x20, 10);
+	forks(330, 0, 10, 23, 23);
+	sw(340, 0, 10, 1, 23);
+	act(SUM_STOP, 350, 0, 23, 'F', 0);
+	EQ(work_of(sum_thread_find(s, 10)) == open_find(s, id_of('J'), "Web"), 1);
+	EQ(sum_thread_find(s, 30)->nr_work, 0);
+	sw(360, 0, 23, 0x20, 10);
+	forks(370, 0, 10, 24, 24);
+	sw(380, 0, 10, 1, 24);
+	act(SUM_STOP, 390, 0, 24, 'J', 0);
+	finish(500);
+	DID(kept('F'), 10 + 20 + 10 + 10 + 20 + 10, 0, 100, 0, 0, 0);
+	EQ(kept('F')->ios[0].waited, 100);
+	EQ(kept('F')->ios[0].tid, 22);
+	/* the step is no part of it; while it is started and stopped the script waits for whom it lets do that */
+	DID(kept('J'), 10 + 20 + 10 + 20 + 10, 0, 0, 10 + 10, 0, 170);
+	end("activity: of a script");
+
+	/* A child that has nothing to do with an activity but by birth leaves none; one whose parent is another by now neither. */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	act(SUM_START, 110, 0, 10, 'A', 0);
+	forks(120, 0, 10, 20, 20);
+	act(SUM_WORK, 130, 0, 10, 0, 0);
+	sw(140, 0, 10, 1, 20);
+	sw(150, 0, 20, 0x20, 10);
+	EQ(sum_thread_find(s, 10)->nr_work, 0);
+	forks(160, 0, 10, 21, 21);
+	sw(170, 0, 10, 0x20, 21);
+	forks(180, 0, 21, 10, 10);
+	act(SUM_START, 190, 0, 21, 'B', 0);
+	sw(200, 0, 21, 0x20, 0);
+	EQ(sum_thread_find(s, 10)->nr_work, 0);
+	finish(300);
+	DID(kept('A'), 20 + 10, 10, 0, 0, 0, 150);
+	DID(kept('B'), 10, 0, 0, 0, 0, 100);
+	end("activity: processes that leave none");
+
+	/* What the parent works for already stays where it is among its works. */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	act(SUM_START, 110, 0, 10, 'J', 0);
+	act(SUM_START, 120, 0, 10, 'F', 'J');
+	forks(130, 0, 10, 20, 20);
+	sw(140, 0, 10, 1, 20);
+	act(SUM_WORK, 150, 0, 20, 'J', 0);
+	sw(160, 0, 20, 0x20, 10);
+	EQ(sum_thread_find(s, 10)->nr_work, 2);
+	EQ(work_of(sum_thread_find(s, 10)) == open_find(s, id_of('F'), "Web"), 1);
+	finish(300);
+	end("activity: a process that leaves what there is");
+}
+
 static void test_activity_edges(void)
 {
 	static const struct sum_gap gaps[] = { { .cpu = 0, .from = 120, .to = 200 } };
@@ -1347,6 +1436,7 @@ int main(void)
 	test_activity();
 	test_activity_nested();
 	test_activity_moves();
+	test_activity_script();
 	test_activity_edges();
 	test_any();
 	printf("1..%d\n", nr);
