@@ -53,10 +53,3 @@ WEAK ssize_t etw_device_write(int fd, const void *buf, size_t size)
 
 	return ret < 0 ? -errno : ret;
 }
-
-WEAK ssize_t etw_device_writev(int fd, const struct iovec *iov, int nr)
-{
-	long ret = syscall(SYS_writev, fd, iov, nr);
-
-	return ret < 0 ? -errno : ret;
-}

@@ -18,7 +18,6 @@ int etw_device_open(void);
 int etw_device_ioctl(int fd, unsigned long command, void *arg);
 int etw_device_map(int fd, void *at, size_t size);
 ssize_t etw_device_write(int fd, const void *buf, size_t size);
-ssize_t etw_device_writev(int fd, const struct iovec *iov, int nr);
 /* Where the device appears, and as what. */
 const char *etw_device_dir(void);
 const char *etw_device_name(void);

@@ -176,8 +176,8 @@ static bool look_at_all(bool module)
 			needed |= etw_unattached(reg) && reg->poll_fd < 0 && watch.inotify >= 0;
 		}
 		if (by_thread(reg)) {
-			needed = true;
 			deliver(reg);
+			needed |= by_thread(reg);	/* the callback can take itself away */
 		}
 	}
 	return needed;
