@@ -29,7 +29,7 @@ static notrace bool process_is_named(const char *names, u32 nr)
 
 	if (task->group_leader != task && pid_alive(task))
 		task = READ_ONCE(task->group_leader);
-	memcpy(comm, task->comm, sizeof(comm));		/* a name that changes meanwhile may come out mixed of both */
+	data_race(memcpy(comm, task->comm, sizeof(comm)));	/* a name that changes meanwhile may come out mixed of both */
 	comm[sizeof(comm) - 1] = '\0';
 	return etw_name_listed(comm, names, nr, sizeof(comm));
 }

@@ -27,6 +27,7 @@
 #define unlikely(x)			__builtin_expect(!!(x), 0)
 #define READ_ONCE(x)			(*(const volatile __typeof__(x) *)&(x))
 #define WRITE_ONCE(x, v)		(*(volatile __typeof__(x) *)&(x) = (v))
+#define data_race(x)			(x)
 #define barrier()			__asm__ __volatile__("" : : : "memory")
 #define BUILD_BUG_ON(x)			((void)sizeof(char[1 - 2 * !!(x)]))
 #define BIT(n)				(1UL << (n))
