@@ -26,29 +26,33 @@ struct provider_file {
 
 /* ---- writing ---- */
 
-/* Most events are small; theirs need no allocation. */
-#define SMALL 256
+/* Most writes are small; theirs need no allocation. */
+#define SMALL 768
 
-/* The event at @at: its class, or NULL if it is not what its schema says. */
+/* Whose event this is, or NULL: it is not what its schema says. */
+static __always_inline struct etw_class *check_payload(const struct etw_registration *reg, u32 index, const u8 *payload, u32 len)
+{
+	struct etw_class *class = etw_registration_class(reg, index);
+
+	if (unlikely(!class))
+		return NULL;
+	if (likely(class->fixed_size != ETW_SIZE_VARIES))
+		return likely(len == class->fixed_size) ? class : NULL;
+	return etw_payload_check(class->fields, class->nr_fields, payload, len, NULL) ? NULL : class;
+}
+
+/* The event at @at and its @size. */
 static struct etw_class *check_event(const struct etw_registration *reg, const u8 *at, size_t left, u32 *size)
 {
 	struct etw_write head;
-	struct etw_class *class;
-	u32 len;
 
 	if (left < sizeof(head))
 		return NULL;
 	memcpy(&head, at, sizeof(head));
 	if (head.size < sizeof(head) || head.size > left || head.flags)
 		return NULL;
-	class = etw_registration_class(reg, head.index);
-	if (!class)
-		return NULL;
 	*size = head.size;
-	len = head.size - sizeof(head);
-	if (class->fixed_size != ETW_SIZE_VARIES)
-		return len == class->fixed_size ? class : NULL;
-	return etw_payload_check(class->fields, class->nr_fields, at + sizeof(head), len, NULL) ? NULL : class;
+	return check_payload(reg, head.index, at + sizeof(head), head.size - sizeof(head));
 }
 
 static int check_all(const struct etw_registration *reg, const u8 *buf, size_t len)
@@ -83,9 +87,23 @@ static void next_run(const struct etw_registration *reg, const u8 *buf, size_t l
 	} while (at < len);
 }
 
-static ssize_t write_events(const struct etw_registration *reg, const u8 *buf, size_t len)
+/* Preemption off, and counted as a writer before the clock is read, as in etw_begin(); process context, so never too deep. */
+static __always_inline u64 writing_begin(void)
 {
-	struct etw_moment moment = {};
+	preempt_disable_notrace();
+	__this_cpu_inc(etw_nesting);
+	return etw_clock_read(false);
+}
+
+static __always_inline void writing_end(void)
+{
+	__this_cpu_dec(etw_nesting);
+	preempt_enable_notrace();
+}
+
+static noinline ssize_t write_batch(const struct etw_registration *reg, const u8 *buf, size_t len)
+{
+	struct etw_moment moment;
 	struct etw_run run;
 	int worst = 0, err;
 	size_t at;
@@ -93,17 +111,36 @@ static ssize_t write_events(const struct etw_registration *reg, const u8 *buf, s
 	err = check_all(reg, buf, len);
 	if (err)
 		return err;
-	preempt_disable_notrace();
-	__this_cpu_inc(etw_nesting);	/* process context, so never too deep; before the clock, as in etw_begin() */
-	moment.monotonic = etw_clock_read(false);
+	moment = (struct etw_moment){ writing_begin() };
 	for (at = 0; at < len; at += run.bytes) {
 		next_run(reg, buf, len, at, &run);
 		err = etw_write_run(&run, &moment, reg->trusted);
 		worst = worst ?: err;
 	}
-	__this_cpu_dec(etw_nesting);
-	preempt_enable_notrace();
+	writing_end();
 	return worst ?: len;
+}
+
+/* Events in the kernel's memory, at least a head and not more than @most bytes. */
+static __always_inline ssize_t write_events(const struct etw_registration *reg, const u8 *buf, size_t len, size_t most)
+{
+	const struct etw_write *head = (const void *)buf;
+	struct etw_run run __uninitialized;
+	int err;
+
+	if (unlikely(get_unaligned(&head->size) != len) || unlikely(get_unaligned(&head->flags)))
+		return write_batch(reg, buf, len);
+	run.class = check_payload(reg, get_unaligned(&head->index), buf + sizeof(*head), len - sizeof(*head));
+	if (unlikely(!run.class))
+		return -EINVAL;
+	if (most > ETW_MAX_PAYLOAD && len - sizeof(*head) > ETW_MAX_PAYLOAD)
+		return -E2BIG;
+	run.first = buf;
+	run.bytes = len;
+	run.nr = 1;
+	err = etw_write_one(&run, writing_begin(), reg->trusted);
+	writing_end();
+	return unlikely(err) ? err : len;
 }
 
 static int check_length(size_t len)
@@ -113,42 +150,91 @@ static int check_length(size_t len)
 	return len < sizeof(struct etw_write) ? -EINVAL : 0;
 }
 
-static ssize_t provider_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
+/*
+ * Word by word, which for a small event is half of what the copying function takes. A page that is not there is faulted in.
+ */
+static __always_inline bool copy_small(u8 *to, const u8 __user *from, size_t len)
 {
-	const struct provider_file *f = file->private_data;
-	u8 small[SMALL] __aligned(8), *buf = small;
+	if (!user_read_access_begin(from, len))
+		return false;
+	/* the last piece over the one before */
+	for (; len > 16; len -= 16, to += 16, from += 16) {
+		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
+		unsafe_get_user(*(u64 *)(to + 8), (const u64 __user *)(from + 8), fault);
+	}
+	if (len > 8) {
+		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
+		to += len - 8;
+		from += len - 8;
+		len = 8;
+	}
+	if (len == 8) {
+		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
+		len = 0;
+	}
+	for (; len; len--, to++, from++)
+		unsafe_get_user(*to, from, fault);
+	user_read_access_end();
+	return true;
+fault:
+	user_read_access_end();
+	return false;
+}
+
+static noinline ssize_t write_small(const struct etw_registration *reg, const u8 __user *from, size_t len)
+{
+	u8 buf[SMALL] __aligned(8) __uninitialized;
+
+	return copy_small(buf, from, len) ? write_events(reg, buf, len, SMALL) : -EFAULT;
+}
+
+static ssize_t write_iter_small(const struct etw_registration *reg, struct iov_iter *from, size_t len)
+{
+	u8 buf[SMALL] __aligned(8) __uninitialized;
+
+	return copy_from_iter_full(buf, len, from) ? write_events(reg, buf, len, SMALL) : -EFAULT;
+}
+
+static noinline ssize_t write_unusual(const struct etw_registration *reg, const u8 __user *from, size_t len)
+{
 	ssize_t ret = check_length(len);
+	u8 *buf;
 
 	if (ret)
 		return ret;
-	if (len > sizeof(small)) {
-		buf = kvmalloc(len, ETW_GFP_USER);
-		if (!buf)
-			return -ENOMEM;
-	}
-	ret = copy_from_user(buf, from, len) ? -EFAULT : write_events(f->reg, buf, len);
-	if (buf != small)
-		kvfree(buf);
+	buf = kvmalloc(len, ETW_GFP_USER);
+	if (!buf)
+		return -ENOMEM;
+	ret = copy_from_user(buf, from, len) ? -EFAULT : write_events(reg, buf, len, ETW_MAX_WRITE);
+	kvfree(buf);
 	return ret;
+}
+
+static ssize_t provider_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
+{
+	const struct provider_file *f = file->private_data;
+
+	if (unlikely(len - sizeof(struct etw_write) > SMALL - sizeof(struct etw_write)))
+		return write_unusual(f->reg, (const u8 __user *)from, len);
+	return write_small(f->reg, (const u8 __user *)from, len);
 }
 
 static ssize_t provider_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
 	const struct provider_file *f = iocb->ki_filp->private_data;
 	const size_t len = iov_iter_count(from);
-	u8 small[SMALL] __aligned(8), *buf = small;
 	ssize_t ret = check_length(len);
+	u8 *buf;
 
 	if (ret)
 		return ret;
-	if (len > sizeof(small)) {
-		buf = kvmalloc(len, ETW_GFP_USER);
-		if (!buf)
-			return -ENOMEM;
-	}
-	ret = copy_from_iter_full(buf, len, from) ? write_events(f->reg, buf, len) : -EFAULT;
-	if (buf != small)
-		kvfree(buf);
+	if (len <= SMALL)
+		return write_iter_small(f->reg, from, len);
+	buf = kvmalloc(len, ETW_GFP_USER);
+	if (!buf)
+		return -ENOMEM;
+	ret = copy_from_iter_full(buf, len, from) ? write_events(f->reg, buf, len, ETW_MAX_WRITE) : -EFAULT;
+	kvfree(buf);
 	return ret;
 }
 
@@ -281,6 +367,7 @@ static int provider_file_open(struct etw_registration *reg)
 		goto end;
 	}
 	stream_open(file_inode(file), file);	/* no position, so none to be locked */
+	file->f_mode |= FMODE_NONOTIFY;		/* nobody can watch it */
 	fd_install(fd, file);
 	return fd;
 

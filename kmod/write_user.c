@@ -43,25 +43,27 @@ MODULE_PARM_DESC(untrusted_rate,
 
 /*
  * A leaky bucket as one word: until when this user has spent the time of this CPU. The clock is that of the whole
- * machine, so @now can be a little behind.
+ * machine, so @now can be a little behind. @cost: see cost_of().
  */
-static bool within_rate(const struct etw_target *t, u64 now, u32 nr)
+static __always_inline bool within_rate(const struct etw_target *t, u64 now, u64 cost)
 {
-	const u64 cost = (u64)nr * READ_ONCE(etw_untrusted_ns);
-	u64 spent = max(__this_cpu_read(*t->rate), now);
+	const u64 spent = max(__this_cpu_read(*t->rate), now) + cost;
 
-	if (spent + cost > now + BURST_NS)
+	if (unlikely(spent > now + BURST_NS))
 		return false;
-	__this_cpu_write(*t->rate, spent + cost);
+	__this_cpu_write(*t->rate, spent);
 	return true;
 }
 
-/* Of a full relay the last quarter is left to those who are trusted. */
-static bool leaves_room(const struct etw_relay *r, u32 bytes)
+static u64 cost_of(u32 nr)
 {
-	const u64 size = (u64)r->nr_slots << r->shift;
+	return (u64)nr * READ_ONCE(etw_untrusted_ns);
+}
 
-	return r->overwrite || READ_ONCE(r->reserve) + bytes - READ_ONCE(r->consumed) <= size / 4 * 3;
+/* Of a full relay the last quarter is left to those who are trusted. */
+static __always_inline bool leaves_room(const struct etw_relay *r, u32 bytes)
+{
+	return READ_ONCE(r->reserve) + bytes - READ_ONCE(r->consumed) <= r->untrusted;
 }
 
 static u8 *put_compact(u8 *to, const struct etw_target *t, u64 ts)
@@ -82,60 +84,94 @@ static u8 *put_extended(u8 *to, const struct etw_target *t, u64 ts)
 	return to + sizeof(*h);
 }
 
-static void copy_run(const struct etw_run *run, const struct etw_target *t, const struct etw_reservation *res)
+static __always_inline void copy16(u8 *to, const u8 *from)
 {
-	const u8 *from = run->first;
-	u8 *to = res->to;
-	u32 i;
+	const u64 first = get_unaligned((const u64 *)from), second = get_unaligned((const u64 *)from + 1);
 
-	for (i = 0; i < run->nr; i++) {
+	put_unaligned(first, (u64 *)to);
+	put_unaligned(second, (u64 *)to + 1);
+}
+
+/* Of what is mostly a few words: pieces of 16 bytes, the last over the one before. For more the memory's function is quicker. */
+static __always_inline void copy_payload(u8 *to, const u8 *from, u32 len)
+{
+	u32 at = 0;
+
+	if (unlikely(len - 16 > 112)) {
+		memcpy(to, from, len);
+		return;
+	}
+	do {
+		copy16(to + at, from + at);
+		at += 16;
+	} while (at <= len - 16);
+	if (at < len)
+		copy16(to + len - 16, from + len - 16);
+}
+
+static __always_inline void copy_run(const struct etw_run *run, const struct etw_target *t, const struct etw_reservation *res,
+				     bool extended)
+{
+	const u8 *from = run->first, *end = from + run->bytes;
+	u8 *to = extended ? put_extended(res->to, t, res->ts) : put_compact(res->to, t, res->ts);
+
+	for (;;) {
 		const u32 size = get_unaligned((const u32 *)from);
 		const u32 len = size - sizeof(struct etw_write);
 
-		to = unlikely(!i && res->extended) ? put_extended(to, t, res->ts) : put_compact(to, t, res->ts);
-		memcpy(to, from + sizeof(struct etw_write), len);
-		to += len;
+		copy_payload(to, from + sizeof(struct etw_write), len);
 		from += size;
+		if (from == end)
+			break;
+		to = put_compact(to + len, t, res->ts);
 	}
 }
 
-/* Each event for itself: a filter chooses among them, or together they are too many. */
-static int write_each(const struct etw_run *run, const struct etw_target *t, struct etw_moment *moment, bool trusted);
+/* Bytes of the records, the first with a compact header. */
+static u32 run_size(const struct etw_run *run)
+{
+	return run->bytes + run->nr * (u32)(sizeof(struct etw_record_compact) - sizeof(struct etw_write));
+}
 
-static int write_target(const struct etw_run *run, const struct etw_target *t, struct etw_moment *moment, bool trusted)
+/* Each event for itself: a filter chooses among them, or together they are too many. */
+static int write_each(const struct etw_run *run, const struct etw_target *t, struct etw_moment *moment, bool limited);
+
+/* Whatever the target is and whatever comes up. @limited: rate and room of an untrusted user have to be looked at. */
+static noinline int write_target(const struct etw_run *run, const struct etw_target *t, struct etw_moment *moment, bool limited)
 {
 	struct etw_relay *r = this_cpu_read(*t->true_relays);
-	const u32 payload = run->bytes - run->nr * sizeof(struct etw_write);
-	const u32 len = payload + (run->nr - 1) * sizeof(struct etw_record_compact);	/* without the first header */
+	const u32 len = run_size(run) - sizeof(struct etw_record_compact);
 	struct etw_reservation res;
 	u32 records;
 	u64 now;
 
 	if (t->filtered) {
-		const struct etw_vec vec = { run->first + sizeof(struct etw_write), payload };
+		const struct etw_vec vec = { run->first + sizeof(struct etw_write), run->bytes - sizeof(struct etw_write) };
 
 		if (run->nr > 1)
-			return write_each(run, t, moment, trusted);
+			return write_each(run, t, moment, limited);
 		if (!etw_target_wants(t, NULL, &vec, 1)) {
 			this_cpu_inc(t->counts->filtered);
 			return 0;
 		}
 	}
-	if (unlikely(r == &etw_no_relay)) {
+	if (r == &etw_no_relay) {
 		etw_target_lose(t, ETW_LOST_CPU, run->nr);
 		return -ENOBUFS;
 	}
-	if (unlikely(len > min_t(u32, ETW_MAX_PAYLOAD, r->size - 128))) {
+	if (len > min_t(u32, ETW_MAX_PAYLOAD, r->size - 128)) {
 		if (run->nr > 1)
-			return write_each(run, t, moment, trusted);
+			return write_each(run, t, moment, limited);
 		etw_target_lose(t, ETW_LOST_TOO_LARGE, 1);
 		return -EMSGSIZE;
 	}
-	if (!trusted && t->rate) {
-		if (!leaves_room(r, len + OVERHEAD) || !within_rate(t, moment->monotonic, run->nr)) {
+	if (limited) {
+		const bool room = leaves_room(r, len + OVERHEAD);
+
+		if (!room || !within_rate(t, moment->monotonic, cost_of(run->nr))) {
 			if (run->nr > 1)
-				return write_each(run, t, moment, trusted);
-			etw_target_lose(t, leaves_room(r, len + OVERHEAD) ? ETW_LOST_RATE : ETW_LOST_NO_ROOM, 1);
+				return write_each(run, t, moment, limited);
+			etw_target_lose(t, room ? ETW_LOST_RATE : ETW_LOST_NO_ROOM, 1);
 			return -ENOBUFS;
 		}
 	}
@@ -145,26 +181,23 @@ static int write_target(const struct etw_run *run, const struct etw_target *t, s
 			moment->boot = etw_clock_read(true);
 		now = moment->boot;
 	}
-	res.extended = false;
-	if (t->boot_clock || !etw_relay_try_reserve(r, now + r->clock_offset, len + sizeof(struct etw_record_compact), &res)) {
-		etw_relay_reserve(r, now + r->clock_offset, t->boot_clock, len, &res);
-		if (!res.to) {
-			/* the relay counted one */
-			for (records = 1; records < run->nr; records++)
-				etw_relay_lose(r, res.cause, etw_relay_now(r, t->boot_clock));
-			this_cpu_add(t->counts->lost[res.cause], run->nr);
-			return -ENOBUFS;
-		}
+	etw_relay_reserve(r, now + r->clock_offset, t->boot_clock, len, &res);
+	if (!res.to) {
+		/* the relay counted one */
+		for (records = 1; records < run->nr; records++)
+			etw_relay_lose(r, res.cause, etw_relay_now(r, t->boot_clock));
+		this_cpu_add(t->counts->lost[res.cause], run->nr);
+		return -ENOBUFS;
 	}
-	copy_run(run, t, &res);
+	copy_run(run, t, &res, res.extended);
 	records = etw_relay_commit_records(r, &res, run->nr);
 	this_cpu_add(t->counts->written, run->nr);
-	if (unlikely(records))
+	if (records)
 		etw_relay_deliver(r, res.slot, res.at, records);
 	return 0;
 }
 
-static int write_each(const struct etw_run *run, const struct etw_target *t, struct etw_moment *moment, bool trusted)
+static int write_each(const struct etw_run *run, const struct etw_target *t, struct etw_moment *moment, bool limited)
 {
 	struct etw_run one = *run;
 	int worst = 0;
@@ -175,22 +208,92 @@ static int write_each(const struct etw_run *run, const struct etw_target *t, str
 		int err;
 
 		one.bytes = get_unaligned((const u32 *)one.first);
-		err = write_target(&one, t, moment, trusted);
+		err = write_target(&one, t, moment, limited);
 		worst = worst ?: err;
 		one.first += one.bytes;
 	}
 	return worst;
 }
 
-int etw_write_run(const struct etw_run *run, struct etw_moment *moment, bool trusted)
+/* May the run take the short way at @t? Rate and room have been seen to if it may. */
+static __always_inline bool within_limits(const struct etw_target *t, const struct etw_relay *r, u64 now, u32 size, u64 cost)
 {
-	const struct etw_target *t;
-	int worst = 0;
+	return leaves_room(r, size + OVERHEAD) && within_rate(t, now, cost);
+}
 
-	for (t = etw_targets_of(run->class)->t; t->relays; t++) {
-		int err = write_target(run, t, moment, trusted);
+/*
+ * To all targets. @one: the run is a single event, which is worth code of its own. Nothing fits into a special target's relay:
+ * then it is the long way's.
+ */
+static __always_inline int write_all(const struct etw_run *run, u32 size, const u64 now, struct etw_moment *moment, bool limited,
+				     const bool one)
+{
+	const struct etw_target *t = etw_targets_of(run->class)->t;
+	const u64 ids = etw_ids(current);
+	const u8 *payload = run->first + sizeof(struct etw_write);
+	const u32 nr = one ? 1 : run->nr;
+	const u64 cost = limited ? cost_of(nr) : 0;
+	int worst = 0, err;
+	bool checked;
 
+	for (; t->relays; t++) {
+		struct etw_relay *r = this_cpu_read(*t->relays);
+		struct etw_reservation res __uninitialized;
+		struct etw_record_compact *h;
+		u32 records;
+
+		checked = limited && within_limits(t, r, now, size, cost);
+		if (unlikely(limited && !checked) || unlikely(!etw_relay_try_reserve(r, now + r->clock_offset, size, &res))) {
+			if (one)
+				err = write_target(run, t, &(struct etw_moment){ now }, limited && !checked);
+			else
+				err = write_target(run, t, moment, limited && !checked);
+			worst = worst ?: err;
+			continue;
+		}
+		if (one) {
+			h = (void *)res.to;
+			h->id = t->class_id;
+			h->timestamp = res.ts;
+			put_unaligned(ids, (u64 *)(res.to + offsetof(struct etw_record_compact, tid)));
+			copy_payload((u8 *)(h + 1), payload, size - sizeof(*h));
+		} else {
+			copy_run(run, t, &res, false);
+		}
+		records = etw_relay_commit_records(r, &res, nr);
+		this_cpu_add(t->counts->written, nr);
+		if (unlikely(records))
+			etw_relay_deliver(r, res.slot, res.at, records);
+	}
+	return worst;
+}
+
+static noinline int write_long(const struct etw_run *run, struct etw_moment *moment, bool limited)
+{
+	const struct etw_target *t = etw_targets_of(run->class)->t;
+	int worst = 0, err;
+
+	for (; t->relays; t++) {
+		err = write_target(run, t, moment, limited);
 		worst = worst ?: err;
 	}
 	return worst;
+}
+
+int etw_write_run(const struct etw_run *run, struct etw_moment *moment, bool trusted)
+{
+	const u32 size = run_size(run);
+
+	if (unlikely(size > ETW_SUBBUF_SIZE_MIN - 128))
+		return write_long(run, moment, !trusted);
+	return write_all(run, size, moment->monotonic, moment, !trusted, false);
+}
+
+int etw_write_one(const struct etw_run *run, u64 now, bool trusted)
+{
+	const u32 size = run->bytes + (u32)(sizeof(struct etw_record_compact) - sizeof(struct etw_write));
+
+	if (unlikely(size > ETW_SUBBUF_SIZE_MIN - 128))
+		return write_long(run, &(struct etw_moment){ now }, !trusted);
+	return write_all(run, size, now, NULL, !trusted, true);
 }

@@ -29,6 +29,8 @@ struct etw_moment {
  * context. @trusted: without limits of rate and room. 0; ENOBUFS or EMSGSIZE if not every session took all.
  */
 int etw_write_run(const struct etw_run *run, struct etw_moment *moment, bool trusted);
+/* The same for a run of a single event; @now is a reading of the monotonic clock. */
+int etw_write_one(const struct etw_run *run, u64 now, bool trusted);
 
 /* Nanoseconds of its rate that one record of an untrusted user takes; 0 unlimited. */
 extern u32 etw_untrusted_ns;

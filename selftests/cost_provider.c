@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a program's event of 32 bytes costs, in guest instructions with everything that belongs to it, against the goals of the
+ * project; TAP. It must run alone on one CPU under -icount, where the time stamp counter counts instructions (cost.md).
+ * It knows the ABI only.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "emitter.h"
+#include "util.h"
+
+#define REPS 9
+#define WRITES 2048
+#define BATCH 16
+#define PAYLOAD 32
+
+/* Instructions, each at most. */
+#define GOAL_OFF 3
+#define GOAL_EVENT 850
+#define GOAL_BATCHED 200
+#define GOAL_FURTHER 80
+#define GOAL_FURTHER_LIMITED 100	/* where each session has a rate and its last quarter to look after */
+
+static int test_nr, failed;
+
+static void result(bool ok, const char *what, double is, double goal)
+{
+	printf("%sok %d - %s: %.1f of at most %.0f\n", ok ? "" : "not ", ++test_nr, what, is, goal);
+	failed += !ok;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Instructions a call of @fn takes: the lower quartile of several series. */
+static double measure(void (*fn)(void))
+{
+	double value[REPS];
+
+	for (int r = -1; r < REPS; r++) {
+		uint64_t begin;
+
+		usleep(200000);	/* readers read, the kernel keeps house */
+		begin = __rdtsc();
+		for (int i = 0; i < WRITES; i++)
+			fn();
+		if (r >= 0)
+			value[r] = (double)(__rdtsc() - begin) / WRITES;
+	}
+	qsort(value, REPS, sizeof(value[0]), compare);
+	return value[REPS / 4];
+}
+
+static const uint8_t *byte;
+static uint8_t one[8 + PAYLOAD], many[BATCH * sizeof(one)];
+static int provider, null;
+static uint64_t hits;
+
+static void nothing(void)
+{
+	__asm__ volatile("");
+}
+
+static void off(void)
+{
+	__asm__ volatile("" ::: "memory");	/* it may have changed since the last look */
+	if (__builtin_expect(*byte, 0))
+		hits++;
+}
+
+static void write_null(void)
+{
+	hits += write(null, one + 8, PAYLOAD);
+}
+
+static void write_one(void)
+{
+	hits += write(provider, one, sizeof(one));
+}
+
+static void write_many(void)
+{
+	hits += write(provider, many, sizeof(many));
+}
+
+static int session(int dev, const char *name)
+{
+	struct etw_session_create c = { .size = sizeof(c), .flags = ETW_SESSION_OVERWRITE };
+	int fd;
+
+	strcpy((char *)c.name, name);
+	fd = session_make(dev, &c);
+	if (fd < 0 || enable_all(fd, "Cost-Provider") < 0) {
+		printf("Bail out! session: %d\n", fd);
+		exit(1);
+	}
+	return fd;
+}
+
+static uint64_t lost(int fd)
+{
+	const struct etw_session_query q = session_query(fd);
+	uint64_t sum = 0;
+
+	for (int i = 0; i < ETW_NR_LOST; i++)
+		sum += q.lost[i];
+	return sum;
+}
+
+/* All figures of a registration by root or by somebody without rights. */
+static void costs(const char *whose, bool root)
+{
+	static struct schema_maker m;
+	uint8_t payload[PAYLOAD] = {};
+	double base, loop, single, batched, further, goal;
+	char what[128];
+	int dev = device_open(), event, first, second;
+	size_t used = 0;
+
+	loop = measure(nothing);
+	provider = provider_register(dev, "Cost-Provider");
+	if (!root && (setresuid(0, 0, 0) || provider < 0)) {
+		printf("Bail out! register as somebody: %d\n", provider);
+		exit(1);
+	}
+	schema_begin(&m, "event", 4);
+	schema_field(&m, 0, "a", ETW_TYPE_U64);
+	schema_field(&m, 1, "b", ETW_TYPE_U64);
+	schema_field(&m, 2, "c", ETW_TYPE_U64);
+	schema_field(&m, 3, "d", ETW_TYPE_U64);
+	event = provider_event(provider, m.bytes, schema_done(&m));
+	byte = (const uint8_t *)provider_map(provider) + event;
+	write_add(one, 0, event, payload, sizeof(payload));
+	for (int i = 0; i < BATCH; i++)
+		used = write_add(many, used, event, payload, sizeof(payload));
+
+	base = measure(off) - loop;
+	snprintf(what, sizeof(what), "%s: nobody listens, instructions", whose);
+	result(base <= GOAL_OFF, what, base, GOAL_OFF);
+	first = session(dev, root ? "first" : "first-2");
+	base = measure(write_null);
+	single = measure(write_one) - loop;
+	snprintf(what, sizeof(what), "%s: an event, instructions", whose);
+	result(single <= GOAL_EVENT, what, single, GOAL_EVENT);
+	batched = (measure(write_many) - loop) / BATCH;
+	snprintf(what, sizeof(what), "%s: an event of %d in one write, instructions", whose, BATCH);
+	result(batched <= GOAL_BATCHED, what, batched, GOAL_BATCHED);
+	second = session(dev, root ? "second" : "second-2");
+	further = measure(write_one) - loop - single;
+	snprintf(what, sizeof(what), "%s: a further session, instructions", whose);
+	goal = root ? GOAL_FURTHER : GOAL_FURTHER_LIMITED;
+	result(further <= goal, what, further, goal);
+	further = (measure(write_many) - loop) / BATCH - batched;
+	printf("# %s, instructions an event: a bare write of %d bytes to /dev/null %.0f, one event %.0f, of %d %.0f, a further session of %d %.0f\n",
+	       whose, PAYLOAD, base, single, BATCH, batched, BATCH, further);
+	printf("%sok %d - %s: nothing was lost\n", lost(first) + lost(second) ? "not " : "", test_nr + 1, whose);
+	failed += !!(lost(first) + lost(second));
+	test_nr++;
+	close(first);
+	close(second);
+	close(provider);
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("TAP version 13\n1..10\n");
+	null = open("/dev/null", O_WRONLY);
+	memset(one, 0, sizeof(one));
+	costs("root", true);
+	if (setresuid(1234, 1234, 0)) {
+		printf("Bail out! setresuid\n");
+		return 1;
+	}
+	costs("somebody", false);
+	return failed != 0;
+}
