@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The verb emit: events of a provider of one's own, from a command line or from lines of text. It knows how values are
- * written as text and must not know sessions.
+ * The verb emit: events of a provider of one's own, from a command line or from lines of text. It knows how values
+ * are written as text and must not know sessions.
  */
 #include "dev.h"
 #include "etwctl.h"
@@ -73,17 +73,34 @@ static const struct type {
 	const char *name;
 	uint8_t type, format, size;
 } types[] = {
-	{ "u8", ETW_TYPE_U8, 0, 1 }, { "u16", ETW_TYPE_U16, 0, 2 }, { "u32", ETW_TYPE_U32, 0, 4 },
-	{ "u64", ETW_TYPE_U64, 0, 8 }, { "s8", ETW_TYPE_S8, 0, 1 }, { "s16", ETW_TYPE_S16, 0, 2 },
-	{ "s32", ETW_TYPE_S32, 0, 4 }, { "s64", ETW_TYPE_S64, 0, 8 }, { "f32", ETW_TYPE_F32, 0, 4 },
-	{ "f64", ETW_TYPE_F64, 0, 8 }, { "bool", ETW_TYPE_BOOL, 0, 1 },
-	{ "hex8", ETW_TYPE_U8, ETW_FORMAT_HEX, 1 }, { "hex16", ETW_TYPE_U16, ETW_FORMAT_HEX, 2 },
-	{ "hex32", ETW_TYPE_U32, ETW_FORMAT_HEX, 4 }, { "hex64", ETW_TYPE_U64, ETW_FORMAT_HEX, 8 },
-	{ "octal", ETW_TYPE_U32, ETW_FORMAT_OCTAL, 4 }, { "errno", ETW_TYPE_S32, ETW_FORMAT_ERRNO, 4 },
-	{ "pid", ETW_TYPE_S32, ETW_FORMAT_PID, 4 }, { "time", ETW_TYPE_U64, ETW_FORMAT_TIME, 8 },
-	{ "str", ETW_TYPE_STRING, 0, 0 }, { "string", ETW_TYPE_STRING, 0, 0 }, { "chars", ETW_TYPE_CHARS, 0, 0 },
-	{ "bin", ETW_TYPE_BINARY, 0, 0 }, { "binary", ETW_TYPE_BINARY, 0, 0 }, { "guid", ETW_TYPE_GUID, 0, 16 },
-	{ "ipv4", ETW_TYPE_IPV4, 0, 4 }, { "ipv6", ETW_TYPE_IPV6, 0, 16 }, { "mac", ETW_TYPE_MAC, 0, 6 },
+	{ "u8", ETW_TYPE_U8, 0, 1 },
+	{ "u16", ETW_TYPE_U16, 0, 2 },
+	{ "u32", ETW_TYPE_U32, 0, 4 },
+	{ "u64", ETW_TYPE_U64, 0, 8 },
+	{ "s8", ETW_TYPE_S8, 0, 1 },
+	{ "s16", ETW_TYPE_S16, 0, 2 },
+	{ "s32", ETW_TYPE_S32, 0, 4 },
+	{ "s64", ETW_TYPE_S64, 0, 8 },
+	{ "f32", ETW_TYPE_F32, 0, 4 },
+	{ "f64", ETW_TYPE_F64, 0, 8 },
+	{ "bool", ETW_TYPE_BOOL, 0, 1 },
+	{ "hex8", ETW_TYPE_U8, ETW_FORMAT_HEX, 1 },
+	{ "hex16", ETW_TYPE_U16, ETW_FORMAT_HEX, 2 },
+	{ "hex32", ETW_TYPE_U32, ETW_FORMAT_HEX, 4 },
+	{ "hex64", ETW_TYPE_U64, ETW_FORMAT_HEX, 8 },
+	{ "octal", ETW_TYPE_U32, ETW_FORMAT_OCTAL, 4 },
+	{ "errno", ETW_TYPE_S32, ETW_FORMAT_ERRNO, 4 },
+	{ "pid", ETW_TYPE_S32, ETW_FORMAT_PID, 4 },
+	{ "time", ETW_TYPE_U64, ETW_FORMAT_TIME, 8 },
+	{ "str", ETW_TYPE_STRING, 0, 0 },
+	{ "string", ETW_TYPE_STRING, 0, 0 },
+	{ "chars", ETW_TYPE_CHARS, 0, 0 },
+	{ "bin", ETW_TYPE_BINARY, 0, 0 },
+	{ "binary", ETW_TYPE_BINARY, 0, 0 },
+	{ "guid", ETW_TYPE_GUID, 0, 16 },
+	{ "ipv4", ETW_TYPE_IPV4, 0, 4 },
+	{ "ipv6", ETW_TYPE_IPV6, 0, 16 },
+	{ "mac", ETW_TYPE_MAC, 0, 6 },
 };
 
 static const struct type *find_type(const char *name, size_t len)
@@ -97,7 +114,8 @@ static const struct type *find_type(const char *name, size_t len)
 static bool is_mac(const char *text, uint8_t mac[6])
 {
 	for (int i = 0; i < 6; i++, text += 3) {
-		if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]) || text[2] != (i < 5 ? ':' : 0))
+		if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]) ||
+		    text[2] != (i < 5 ? ':' : 0))
 			return false;
 		mac[i] = strtoul((char[]){ text[0], text[1], 0 }, NULL, 16);
 	}
@@ -212,8 +230,8 @@ static const char *expected(const struct type *type)
 	if (type->format == ETW_FORMAT_TIME)
 		return "nanoseconds since 1970, or now";
 	if (type->type >= ETW_TYPE_S8 && type->type <= ETW_TYPE_S64)
-		snprintf(text, sizeof(text), "an integer from %" PRId64 " to %" PRId64, INT64_MIN >> (64 - 8 * type->size),
-			 INT64_MAX >> (64 - 8 * type->size));
+		snprintf(text, sizeof(text), "an integer from %" PRId64 " to %" PRId64,
+			 INT64_MIN >> (64 - 8 * type->size), INT64_MAX >> (64 - 8 * type->size));
 	else
 		snprintf(text, sizeof(text), "an integer from 0 to %" PRIu64, UINT64_MAX >> (64 - 8 * type->size));
 	return text;
@@ -341,7 +359,8 @@ static int parse_array(const char *field, const char *text, const struct type *t
 	}
 	info->count = strtoul(text + 1, &end, 10);
 	if (!isdigit((unsigned char)text[1]) || strcmp(end, "]") || !info->count || info->count > 65535)
-		return usage("%s: '%s' is not the length of an array: [N], 1 to 65535%s", field, text, chars ? "" : ", or []");
+		return usage("%s: '%s' is not the length of an array: [N], 1 to 65535%s", field, text,
+			     chars ? "" : ", or []");
 	if (!chars)
 		info->array = ETW_ARRAY_FIXED;
 	return 0;
@@ -402,8 +421,9 @@ static int add_field(struct fields *f, char *text)
 	if (colon)
 		*colon++ = 0;
 	if (!etw_name_valid(text))
-		return usage("'%s' is no name for a field: a letter, then letters, digits, '_', '.' or '-', at most %d", text,
-			     ETW_NAME_SIZE - 1);
+		return usage(
+			"'%s' is no name for a field: a letter, then letters, digits, '_', '.' or '-', at most %d",
+			text, ETW_NAME_SIZE - 1);
 	for (unsigned int i = 0; i < f->nr; i++)
 		if (!strcmp(f->names[i], text))
 			return usage("there are two fields %s", text);
@@ -414,8 +434,9 @@ static int add_field(struct fields *f, char *text)
 		len = strcspn(colon, "[");
 		type = find_type(colon, len);
 		if (!type)
-			return usage("%s: there is no type '%.*s'; u8 to u64, s8 to s64, hex8 to hex64, f32, f64, bool, str, chars, bin, guid, ipv4, ipv6, mac, pid, errno, time and octal are",
-				     text, (int)len, colon);
+			return usage(
+				"%s: there is no type '%.*s'; u8 to u64, s8 to s64, hex8 to hex64, f32, f64, bool, str, chars, bin, guid, ipv4, ipv6, mac, pid, errno, time and octal are",
+				text, (int)len, colon);
 		status = parse_array(text, colon + len, type, info);
 		if (status)
 			return status;
@@ -438,7 +459,9 @@ static void write_event(struct emit *e, struct etw_user_event *event, const stru
 {
 	const struct iovec iov = { f->bytes, f->size };
 	const struct etw_event_data data = {
-		.event = event, .iov = &iov, .nr = 1,
+		.event = event,
+		.iov = &iov,
+		.nr = 1,
 		.activity = e->has_activity ? e->activity : NULL,
 		.related = e->has_related ? e->related : NULL,
 	};
@@ -465,14 +488,16 @@ static int emit(struct emit *e, const char *name, char **words, int nr)
 	for (int i = 0; i < nr && !status; i++)
 		status = add_field(f, words[i]);
 	if (!status && f->size > ETW_MAX_PAYLOAD)
-		status = usage("%s: its fields take %zu bytes, an event has at most %u", name, f->size, ETW_MAX_PAYLOAD);
+		status = usage("%s: its fields take %zu bytes, an event has at most %u", name, f->size,
+			       ETW_MAX_PAYLOAD);
 	if (!status) {
 		e->event.name = name;
 		e->event.fields = f->info;
 		e->event.nr_fields = f->nr;
 		err = etw_event_define(e->provider, &e->event, &event);
 		if (err)
-			status = err == -EINVAL || err == -E2BIG ? usage("%s", etw_last_error()) : fail_etw(err, NULL);
+			status =
+				err == -EINVAL || err == -E2BIG ? usage("%s", etw_last_error()) : fail_etw(err, NULL);
 		for (uint64_t i = 0; !err && i < e->count; i++)
 			write_event(e, event, f);
 	}
@@ -482,8 +507,8 @@ static int emit(struct emit *e, const char *name, char **words, int nr)
 }
 
 /*
- * The words of a line, in place, as a shell would find them: divided by blanks, quotes and backslashes taken away. How
- * many, -1 a quote does not end.
+ * The words of a line, in place, as a shell would find them: divided by blanks, quotes and backslashes taken away.
+ * How many, -1 a quote does not end.
  */
 static int split(char *line, char **words, int room)
 {
@@ -568,7 +593,8 @@ static int parse_activity(const char *what, const char *text, __u8 id[16], bool 
 	static const __u8 none[16];
 
 	if (etw_guid_parse(text, id) || !memcmp(id, none, 16))
-		return usage("%s: '%s' is not an activity id: a GUID, as etwctl emit --activity new prints it", what, text);
+		return usage("%s: '%s' is not an activity id: a GUID, as etwctl emit --activity new prints it", what,
+			     text);
 	*has = true;
 	return 0;
 }
@@ -620,7 +646,7 @@ static int option(struct emit *e, int key)
 		e->verbose = true;
 		return 0;
 	}
-	return STATUS_USAGE;	/* '?': reported */
+	return STATUS_USAGE; /* '?': reported */
 }
 
 static void say_what_became(struct emit *e)
@@ -644,13 +670,16 @@ static void say_what_became(struct emit *e)
 
 static int run(struct emit *e, char **words, int nr)
 {
-	struct etw_provider_options options = { .size = sizeof(options), .name = words[0], .flags = ETW_PROVIDER_NO_THREAD };
+	struct etw_provider_options options = { .size = sizeof(options),
+						.name = words[0],
+						.flags = ETW_PROVIDER_NO_THREAD };
 	struct etw_provider_status status = { .size = sizeof(status) };
 	int err;
 
 	if (!etw_name_valid(words[0]))
-		return usage("'%s' is no name for a provider: a letter, then letters, digits, '_', '.' or '-', at most %d", words[0],
-			     ETW_NAME_SIZE - 1);
+		return usage(
+			"'%s' is no name for a provider: a letter, then letters, digits, '_', '.' or '-', at most %d",
+			words[0], ETW_NAME_SIZE - 1);
 	err = etw_provider_register(&options, &e->provider);
 	if (err)
 		return fail_etw(err, NULL);
@@ -666,7 +695,8 @@ static int run(struct emit *e, char **words, int nr)
 		say_what_became(e);
 	if (e->lost)
 		e->status = worse(e->status, fail(STATUS_LOSS,
-						  "%" PRIu64 " of %" PRIu64 " events were lost: some session had no room for them",
+						  "%" PRIu64 " of %" PRIu64
+						  " events were lost: some session had no room for them",
 						  e->lost, e->events));
 	etw_provider_unregister(e->provider);
 	return e->status;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * The process's registrations: made, attached to the module when there is one, and their events. An event has its number
- * and its enable byte from its definition on, module or not: the bytes are memory of our own until the module's are mapped
- * over them, and the classes are told to the module in the order of their numbers. It must not know how events are packed
- * or who waits.
+ * The process's registrations: made, attached to the module when there is one, and their events. An event has its
+ * number and its enable byte from its definition on, module or not: the bytes are memory of our own until the
+ * module's are mapped over them, and the classes are told to the module in the order of their numbers. It must not
+ * know how events are packed or who waits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,14 +19,14 @@
 #include "provider_int.h"
 
 /* Descriptors are kept where a program that closes "all" of its own, or opens a few, does not come. */
-#define HIGH_FD	768
+#define HIGH_FD 768
 
 struct etw_registration *etw_registrations;
 int etw_forked;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static const unsigned char nobody;		/* the enable byte of what cannot be written */
+static const unsigned char nobody; /* the enable byte of what cannot be written */
 
 /* Descriptors of given-up registrations: kept busy, lest a late writer's event go into another file. */
 static int *parked;
@@ -175,13 +175,13 @@ static int tell_class(struct etw_registration *reg, int fd, unsigned int nr)
 	int err = etw_device_ioctl(fd, ETW_IOC_PROVIDER_EVENT, &event);
 
 	if (err == -EDQUOT)
-		return etw_error(err, "event %s of %s: this user, or all together, have as many events as they may", name,
-				 reg->what.name);
+		return etw_error(err, "event %s of %s: this user, or all together, have as many events as they may",
+				 name, reg->what.name);
 	if (err < 0)
 		return etw_error_errno(err, "event %s of %s", name, reg->what.name);
 	if (event.index != nr)
-		return etw_error(-EPROTO, "event %s of %s: the module gave it the number %u, not %u", name, reg->what.name,
-				 event.index, nr);
+		return etw_error(-EPROTO, "event %s of %s: the module gave it the number %u, not %u", name,
+				 reg->what.name, event.index, nr);
 	return 0;
 }
 
@@ -213,7 +213,8 @@ static int open_module(void)
 	if (!err && version.abi == ETW_ABI_VERSION)
 		return fd;
 	close(fd);
-	return etw_error(-EPROTO, "the loaded module has another ABI than this program's library (%u)", ETW_ABI_VERSION);
+	return etw_error(-EPROTO, "the loaded module has another ABI than this program's library (%u)",
+			 ETW_ABI_VERSION);
 }
 
 static int register_error(struct etw_registration *reg, int err)
@@ -224,7 +225,8 @@ static int register_error(struct etw_registration *reg, int err)
 	case -EPERM:
 		return etw_error(err, "provider %s: this name or GUID is the kernel's", name);
 	case -EDQUOT:
-		return etw_error(err, "provider %s: this user, or all together, have as many providers as they may", name);
+		return etw_error(err, "provider %s: this user, or all together, have as many providers as they may",
+				 name);
 	default:
 		return etw_error_errno(err, "provider %s", name);
 	}
@@ -366,8 +368,13 @@ static void free_events(struct etw_registration *reg)
 static void give_up(struct etw_registration *reg)
 {
 	struct etw_registration empty = {
-		.next = reg->next, .serial = reg->serial + 1, .bytes = reg->bytes,
-		.fd = -1, .poll_fd = -1, .nudge = -1, .inotify = -1,
+		.next = reg->next,
+		.serial = reg->serial + 1,
+		.bytes = reg->bytes,
+		.fd = -1,
+		.poll_fd = -1,
+		.nudge = -1,
+		.inotify = -1,
 	};
 
 	etw_watch_give_up(reg);
@@ -385,8 +392,10 @@ static int check_options(const struct etw_provider_options *o)
 	unsigned int i;
 
 	if (!o->name || !etw_name_valid(o->name))
-		return etw_error(-EINVAL, "\"%s\" is no name for a provider: a letter, then letters, digits, _ . -, at most %u",
-				 o->name ? o->name : "", ETW_NAME_SIZE - 1);
+		return etw_error(
+			-EINVAL,
+			"\"%s\" is no name for a provider: a letter, then letters, digits, _ . -, at most %u",
+			o->name ? o->name : "", ETW_NAME_SIZE - 1);
 	if (o->flags & ~ETW_PROVIDER_NO_THREAD)
 		return etw_error(-EINVAL, "provider %s: unknown flags %#x", o->name, o->flags);
 	if (o->nr_keywords > ETW_MAX_KEYWORDS)
@@ -395,8 +404,10 @@ static int check_options(const struct etw_provider_options *o)
 		const struct etw_keyword *k = &o->keywords[i];
 
 		if (!memchr(k->name, 0, sizeof(k->name)) || !etw_name_valid((const char *)k->name) || !k->mask)
-			return etw_error(-EINVAL, "provider %s: keyword %u, \"%.31s\", needs a name of at most 31 characters and bits",
-					 o->name, i, k->name);
+			return etw_error(
+				-EINVAL,
+				"provider %s: keyword %u, \"%.31s\", needs a name of at most 31 characters and bits",
+				o->name, i, k->name);
 	}
 	return 0;
 }
@@ -408,7 +419,8 @@ static void ask_or_not(struct etw_registration *reg)
 		set_bytes(reg, etw_unattached(reg) && reg->poll_fd < 0);
 }
 
-static int reg_make(const struct etw_provider_options *o, struct etw_provider *provider, struct etw_registration **out)
+static int reg_make(const struct etw_provider_options *o, struct etw_provider *provider,
+		    struct etw_registration **out)
 {
 	struct etw_registration *reg;
 	int err = check_options(o);
@@ -504,8 +516,9 @@ static int start_locked(struct etw_provider *provider)
 			continue;
 		}
 		if (o.nr_keywords == ETW_MAX_KEYWORDS || strlen(item->text) >= sizeof(keywords[0].name))
-			return etw_error(-EINVAL, "provider %s: keyword %s is one too many or longer than 31 characters", o.name,
-					 item->text);
+			return etw_error(-EINVAL,
+					 "provider %s: keyword %s is one too many or longer than 31 characters",
+					 o.name, item->text);
 		strcpy((char *)keywords[o.nr_keywords].name, item->text);
 		keywords[o.nr_keywords++].mask = item->value;
 	}
@@ -544,7 +557,9 @@ static int define_form(struct etw_registration *reg, struct etw_user_event *ev, 
 			return etw_error_errno(-ENOMEM, "event %s", ev->name);
 		memcpy(schema, h->forms[form], h->forms[form]->size);
 	} else {
-		ret = etw_describe(&o, ev->fields, form ? with[form] : ev->state & EVENT_HALF ? WITH_ACTIVITY : 0, &schema);
+		unsigned int ids = form || !(ev->state & EVENT_HALF) ? with[form] : WITH_ACTIVITY;
+
+		ret = etw_describe(&o, ev->fields, ids, &schema);
 		if (ret)
 			return ret;
 	}
@@ -623,7 +638,7 @@ void etw_provider_stop(struct etw_provider *provider)
 	if (!etw_lock())
 		return;
 	etw_after_fork();
-	provider->reserved = provider;		/* not to be started by a late event */
+	provider->reserved = provider; /* not to be started by a late event */
 	if (provider->registration)
 		give_up(provider->registration);
 	etw_unlock();
@@ -765,7 +780,7 @@ static void look_for_module(struct etw_registration *reg)
 	bool watched;
 
 	if (reg->poll_fd >= 0) {
-		set_bytes(reg, 0);	/* the program's loop does */
+		set_bytes(reg, 0); /* the program's loop does */
 		return;
 	}
 	watched = !(reg->flags & ETW_PROVIDER_NO_THREAD) && etw_watch_module();
@@ -810,7 +825,8 @@ static int ready_locked(struct etw_user_event *ev, unsigned int form)
 		err = define_form(reg, ev, form);
 		if (err < 0)
 			return err;
-		__atomic_store_n(&ev->state, ev->state | (form == 1 ? EVENT_ACTIVITY : EVENT_RELATED), __ATOMIC_RELEASE);
+		__atomic_store_n(&ev->state, ev->state | (form == 1 ? EVENT_ACTIVITY : EVENT_RELATED),
+				 __ATOMIC_RELEASE);
 	}
 	return 0;
 }

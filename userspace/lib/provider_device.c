@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * The device as the provider half sees it: a few calls, weak so that a test puts a fake in their place. It must not know
- * what is registered or written. Straight system calls, where libc would add a cancellation point.
+ * The device as the provider half sees it: a few calls, weak so that a test puts a fake in their place. It must not
+ * know what is registered or written. Straight system calls, where libc would add a cancellation point.
  */
 #include <errno.h>
 #include <fcntl.h>

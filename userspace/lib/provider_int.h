@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What the files of the provider half share: the process's registrations, the device behind them, a thread's state. It
- * must not know sessions, consumers or traces: a program that only writes events links nothing of those.
+ * What the files of the provider half share: the process's registrations, the device behind them, a thread's state.
+ * It must not know sessions, consumers or traces: a program that only writes events links nothing of those.
  */
 #ifndef ETW_PROVIDER_INT_H
 #define ETW_PROVIDER_INT_H
@@ -39,8 +39,8 @@ extern __thread struct etw_thread etw_thread __attribute__((tls_model("initial-e
 #define WITH_RELATED	2U	/* with both */
 
 /*
- * The struct etw_schema of an event, to be freed. @fields: to ETW_ITEM_END; items in it override @options, whose fields
- * are not used. @with: which ids stand before the fields. A negative errno with a text.
+ * The struct etw_schema of an event, to be freed. @fields: to ETW_ITEM_END; items in it override @options, whose
+ * fields are not used. @with: which ids stand before the fields. A negative errno with a text.
  */
 int etw_describe(const struct etw_event_options *options, const struct etw_field_info *fields, unsigned int with,
 		 struct etw_schema **schema);

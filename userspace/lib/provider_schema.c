@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * From the description of an event to the struct etw_schema that the module takes; the same content always gives the same
- * bytes. Everything the module would refuse is refused here, with a text. It must not know registrations.
+ * From the description of an event to the struct etw_schema that the module takes; the same content always gives the
+ * same bytes. Everything the module would refuse is refused here, with a text. It must not know registrations.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "error.h"
 #include "provider_int.h"
 
-#define MAX_DESCRIPTION	256
+#define MAX_DESCRIPTION 256
 #define MAX_COUNT	65535
 #define MAX_VALUES	4096
 
@@ -65,14 +65,15 @@ static int check_map(const struct event *e, const struct etw_field_info *f)
 	__u32 i;
 
 	if (f->type > ETW_TYPE_S64)
-		return etw_error(-EINVAL, "event %s: field %s: only integers have named values", e->head.name, f->name);
+		return etw_error(-EINVAL, "event %s: field %s: only integers have named values", e->head.name,
+				 f->name);
 	if (map->kind > ETW_MAP_FLAGS || !map->nr || !map->values)
 		return etw_error(-EINVAL, "event %s: field %s: its map is empty or of no kind there is", e->head.name,
 				 f->name);
 	for (i = 0; i < map->nr; i++)
 		if (!map->values[i].name || !etw_name_valid(map->values[i].name))
-			return etw_error(-EINVAL, "event %s: field %s: \"%s\" is no name for a value", e->head.name, f->name,
-					 map->values[i].name ? map->values[i].name : "");
+			return etw_error(-EINVAL, "event %s: field %s: \"%s\" is no name for a value", e->head.name,
+					 f->name, map->values[i].name ? map->values[i].name : "");
 	return 0;
 }
 
@@ -82,13 +83,15 @@ static int check_field(const struct event *e, unsigned int nr)
 	unsigned int i;
 
 	if (!f->name || !etw_name_valid(f->name))
-		return etw_error(-EINVAL, "event %s: \"%s\" is no name for a field: a letter, then letters, digits, _ . -",
+		return etw_error(-EINVAL,
+				 "event %s: \"%s\" is no name for a field: a letter, then letters, digits, _ . -",
 				 e->head.name, f->name ? f->name : "");
 	for (i = 0; i < nr; i++)
 		if (!strcmp(f->name, e->fields[i].name))
 			return etw_error(-EINVAL, "event %s: two fields %s", e->head.name, f->name);
 	if (f->type == ETW_TYPE_POINTER)
-		return etw_error(-EINVAL, "event %s: field %s: kernel pointers are the kernel's; take u64 in hexadecimal",
+		return etw_error(-EINVAL,
+				 "event %s: field %s: kernel pointers are the kernel's; take u64 in hexadecimal",
 				 e->head.name, f->name);
 	if (!f->type || f->type >= ETW_NR_TYPES)
 		return etw_error(-EINVAL, "event %s: field %s: there is no type %u", e->head.name, f->name, f->type);
@@ -97,15 +100,15 @@ static int check_field(const struct event *e, unsigned int nr)
 		return etw_error(-EINVAL, "event %s: field %s: arrays are of numbers", e->head.name, f->name);
 	if (f->array == ETW_ARRAY_FIXED || f->type == ETW_TYPE_CHARS) {
 		if (!f->count || f->count > MAX_COUNT)
-			return etw_error(-EINVAL, "event %s: field %s: its count must be 1 to %u", e->head.name, f->name,
-					 MAX_COUNT);
+			return etw_error(-EINVAL, "event %s: field %s: its count must be 1 to %u", e->head.name,
+					 f->name, MAX_COUNT);
 	} else if (f->count) {
-		return etw_error(-EINVAL, "event %s: field %s: only fixed arrays and chars have a count", e->head.name,
-				 f->name);
+		return etw_error(-EINVAL, "event %s: field %s: only fixed arrays and chars have a count",
+				 e->head.name, f->name);
 	}
 	if (f->format >= ETW_NR_FORMATS || (f->format && f->type > ETW_TYPE_S64))
-		return etw_error(-EINVAL, "event %s: field %s: formats are of integers, below %u", e->head.name, f->name,
-				 ETW_NR_FORMATS);
+		return etw_error(-EINVAL, "event %s: field %s: formats are of integers, below %u", e->head.name,
+				 f->name, ETW_NR_FORMATS);
 	return f->map ? check_map(e, f) : 0;
 }
 
@@ -216,11 +219,11 @@ static int check_description(const struct event *e)
 static int check_size(const struct event *e)
 {
 	static const __u8 sizes[ETW_NR_TYPES] = {
-		[ETW_TYPE_U8] = 1, [ETW_TYPE_U16] = 2, [ETW_TYPE_U32] = 4, [ETW_TYPE_U64] = 8,
-		[ETW_TYPE_S8] = 1, [ETW_TYPE_S16] = 2, [ETW_TYPE_S32] = 4, [ETW_TYPE_S64] = 8,
-		[ETW_TYPE_F32] = 4, [ETW_TYPE_F64] = 8, [ETW_TYPE_BOOL] = 1, [ETW_TYPE_CHARS] = 1,
+		[ETW_TYPE_U8] = 1,     [ETW_TYPE_U16] = 2,    [ETW_TYPE_U32] = 4,   [ETW_TYPE_U64] = 8,
+		[ETW_TYPE_S8] = 1,     [ETW_TYPE_S16] = 2,    [ETW_TYPE_S32] = 4,   [ETW_TYPE_S64] = 8,
+		[ETW_TYPE_F32] = 4,    [ETW_TYPE_F64] = 8,    [ETW_TYPE_BOOL] = 1,  [ETW_TYPE_CHARS] = 1,
 		[ETW_TYPE_STRING] = 1, [ETW_TYPE_BINARY] = 4, [ETW_TYPE_GUID] = 16, [ETW_TYPE_IPV4] = 4,
-		[ETW_TYPE_IPV6] = 16, [ETW_TYPE_MAC] = 6,
+		[ETW_TYPE_IPV6] = 16,  [ETW_TYPE_MAC] = 6,
 	};
 	size_t least = 0;
 	unsigned int i;
@@ -234,8 +237,8 @@ static int check_size(const struct event *e)
 			least += sizes[f->type] * (size_t)(f->count ? f->count : 1);
 	}
 	if (least > ETW_MAX_PAYLOAD)
-		return etw_error(-EINVAL, "event %s: its fields take at least %zu bytes, an event has at most %u", e->head.name,
-				 least, ETW_MAX_PAYLOAD);
+		return etw_error(-EINVAL, "event %s: its fields take at least %zu bytes, an event has at most %u",
+				 e->head.name, least, ETW_MAX_PAYLOAD);
 	return 0;
 }
 
@@ -252,7 +255,8 @@ int etw_describe(const struct etw_event_options *options, const struct etw_field
 		return etw_error_errno(-ENOMEM, "event");
 	e->head = *options;
 	if (!e->head.name || !etw_name_valid(e->head.name)) {
-		err = etw_error(-EINVAL, "\"%s\" is no name for an event: a letter, then letters, digits, _ . -, at most %u",
+		err = etw_error(-EINVAL,
+				"\"%s\" is no name for an event: a letter, then letters, digits, _ . -, at most %u",
 				e->head.name ? e->head.name : "", ETW_NAME_SIZE - 1);
 		goto out;
 	}
@@ -269,7 +273,8 @@ int etw_describe(const struct etw_event_options *options, const struct etw_field
 		if (!err && ((is_id(&e->fields[i], ETW_FIELD_ACTIVITY) && i) ||
 			     (is_id(&e->fields[i], ETW_FIELD_RELATED) &&
 			      (i != 1 || !is_id(&e->fields[0], ETW_FIELD_ACTIVITY)))))
-			err = etw_error(-EINVAL, "event %s: the activity id, then the related one, come before other fields",
+			err = etw_error(-EINVAL,
+					"event %s: the activity id, then the related one, come before other fields",
 					e->head.name);
 	}
 	if (!err)

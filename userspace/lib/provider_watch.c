@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Who waits: for the module to come, and for sessions that enable and disable. One thread for all that need one, asleep in
- * epoll_wait(), or the program's own loop by a descriptor for each provider. It must not know events.
+ * Who waits: for the module to come, and for sessions that enable and disable. One thread for all that need one,
+ * asleep in epoll_wait(), or the program's own loop by a descriptor for each provider. It must not know events.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 /* The thread, and what it sleeps on. */
 static struct {
-	bool running;			/* from its start until it has decided to end */
+	bool running; /* from its start until it has decided to end */
 	bool joinable;
 	bool quit;
 	pthread_t thread;
@@ -108,8 +108,12 @@ static bool by_thread(const struct etw_registration *reg)
 static bool call(struct etw_registration *reg, const struct etw_enabled_query *q, unsigned int code)
 {
 	struct etw_enabled enabled = {
-		.size = sizeof(enabled), .code = code, .nr_sessions = q->nr_sessions, .level = q->level,
-		.any = q->any, .all = q->all,
+		.size = sizeof(enabled),
+		.code = code,
+		.nr_sessions = q->nr_sessions,
+		.level = q->level,
+		.any = q->any,
+		.all = q->all,
 	};
 	const unsigned int serial = reg->serial;
 	struct etw_provider *provider = reg->provider;
@@ -177,7 +181,7 @@ static bool look_at_all(bool module)
 		}
 		if (by_thread(reg)) {
 			deliver(reg);
-			needed |= by_thread(reg);	/* the callback can take itself away */
+			needed |= by_thread(reg); /* the callback can take itself away */
 		}
 	}
 	return needed;
@@ -491,7 +495,7 @@ int etw_provider_dispatch(struct etw_provider *provider)
 	if (reg->fn && !(reg->fn_flags & ETW_CALLBACK_THREAD))
 		ret = deliver(reg);
 	else if (reg->fd >= 0 && !reg->fn)
-		etw_ask_module(reg, &q);	/* or the descriptor would stay readable */
+		etw_ask_module(reg, &q); /* or the descriptor would stay readable */
 	etw_unlock();
 	return ret;
 }

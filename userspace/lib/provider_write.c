@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Writing: an event's head and ids put before its fields, and one system call, or a place in the thread's batch. It must
- * not know how an event came to be defined.
+ * Writing: an event's head and ids put before its fields, and one system call, or a place in the thread's batch. It
+ * must not know how an event came to be defined.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 #include "error.h"
 #include "provider_int.h"
 
-#define LARGE	(ETW_WRITING_PREFIX + ETW_MAX_PAYLOAD)
+#define LARGE (ETW_WRITING_PREFIX + ETW_MAX_PAYLOAD)
 
 /* ---- results ---- */
 
 /* Counts a failed write; returns it. */
 static __attribute__((cold, noinline)) int failed(struct etw_registration *reg, int err)
 {
-	__u64 *count = err == -ENOBUFS			? &reg->no_room :
+	__u64 *count = err == -ENOBUFS			 ? &reg->no_room :
 		       err == -EMSGSIZE || err == -E2BIG ? &reg->too_large :
 							   &reg->failed;
 
@@ -156,7 +156,8 @@ static bool too_soon(const struct etw_registration *reg)
 		return false;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	ns = (__u64)now.tv_sec * 1000000000 + now.tv_nsec;
-	return ns < due || !__atomic_compare_exchange_n(&next, &due, ns + 1000000000, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return ns < due ||
+	       !__atomic_compare_exchange_n(&next, &due, ns + 1000000000, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static __attribute__((cold, noinline)) bool not_ready(struct etw_user_event *ev, unsigned int form)
@@ -308,8 +309,8 @@ static void iov_copy(__u8 *to, const struct iovec *iov, int nr)
 }
 
 /*
- * The ids of one event, and which form of it they need. NULL: the thread's current one, none. An error: the event cannot
- * have them.
+ * The ids of one event, and which form of it they need. NULL: the thread's current one, none. An error: the event
+ * cannot have them.
  */
 static int choose_form(struct etw_writing *w, const struct etw_event_data *d, const __u8 **activity)
 {

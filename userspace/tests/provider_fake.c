@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Takes the place of the library's calls to the device. A provider file is the read end of a pipe, which is readable when
- * the real one is; a file in memory has its enable bytes. It must not know how the library is built.
+ * Takes the place of the library's calls to the device. A provider file is the read end of a pipe, which is readable
+ * when the real one is; a file in memory has its enable bytes. It must not know how the library is built.
  */
 #include "provider_fake.h"
 
@@ -20,8 +20,8 @@
 #include "class.h"
 #include "provider_int.h"
 
-#define MAX_FILES	32
-#define MAX_LOG		4096
+#define MAX_FILES 32
+#define MAX_LOG	  4096
 
 struct file {
 	bool used;
@@ -60,7 +60,7 @@ static struct {
 	unsigned int nr, writes, registrations, used;
 	struct logged log[MAX_LOG];
 	__u8 bytes[4 << 20];
-} *shared;
+} * shared;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static char dir[64];
 
@@ -137,7 +137,8 @@ static void set_bytes(struct file *f)
 	for (i = 0; i < f->nr; i++) {
 		const struct etw_class *c = f->classes[i];
 
-		f->map[i] = w->on && (!w->level || c->level <= w->level) && (!c->keyword || !w->any || (c->keyword & w->any));
+		f->map[i] = w->on && (!w->level || c->level <= w->level) &&
+			    (!c->keyword || !w->any || (c->keyword & w->any));
 	}
 }
 
@@ -302,7 +303,8 @@ static struct etw_class *parse(const struct file *f, const struct etw_schema *s)
 	own->size = size;
 	own->provider = s->size;
 	strcpy((char *)own + s->size, f->name);
-	if (s->class_id || s->provider || s->ctf_name || s->reserved || s->size % 8 || etw_class_parse(own, size, NULL, &class))
+	if (s->class_id || s->provider || s->ctf_name || s->reserved || s->size % 8 ||
+	    etw_class_parse(own, size, NULL, &class))
 		class = NULL;
 	free(own);
 	return class;
@@ -414,7 +416,8 @@ static ssize_t take(struct file *f, const __u8 *buf, size_t size)
 			return -E2BIG;
 		c = f->classes[head.index];
 		len = c->payload_size != ETW_SIZE_VARIES ?
-			      c->payload_size : etw_class_walk(c, buf + at + 8, head.size - 8, offsets, &bad);
+			      c->payload_size :
+			      etw_class_walk(c, buf + at + 8, head.size - 8, offsets, &bad);
 		if (len != (long)(head.size - 8))
 			return -EINVAL;
 	}

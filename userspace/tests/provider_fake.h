@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A module that is not there: what provider files do, for tests of the library on a machine without one. It knows the ABI
- * and must not know the library's insides. What was written is seen by parent and child.
+ * A module that is not there: what provider files do, for tests of the library on a machine without one. It knows the
+ * ABI and must not know the library's insides. What was written is seen by parent and child.
  */
 #ifndef PROVIDER_FAKE_H
 #define PROVIDER_FAKE_H
@@ -27,7 +27,7 @@ void fake_capture(const char *provider);
 /* How many provider files there are with this name in this process, and have ever been registered by any. */
 unsigned int fake_files(const char *provider);
 unsigned int fake_registrations(void);
-unsigned int fake_writes(void);		/* system calls */
+unsigned int fake_writes(void); /* system calls */
 
 /* The events written since fake_clear(), by any process, in order. */
 unsigned int fake_events(void);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The library's provider half against a fake module: macros and run-time events, every type, batches, activity ids, callbacks
- * by thread and by loop, a module that comes late, fork, closed descriptors, errors. It must not know the library's insides.
+ * The library's provider half against a fake module: macros and run-time events, every type, batches, activity ids,
+ * callbacks by thread and by loop, a module that comes late, fork, closed descriptors, errors. It must not know the
+ * library's insides.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +22,8 @@
 #include "provider_fake.h"
 #include "tap.h"
 
-#define KW_A	0x1
-#define KW_B	0x2
+#define KW_A 0x1
+#define KW_B 0x2
 
 ETW_PROVIDER(early, "Test-Early", ETW_KEYWORD("a", KW_A), ETW_KEYWORD("b", KW_B),
 	     ETW_PROVIDER_GUID("b3864c38-4273-58c5-545b-8b3608343471"));
@@ -46,11 +47,13 @@ static int same(const char *is, const char *should)
 }
 
 /* Within two seconds. */
-#define soon(condition) ({						\
-	int tries_ = 200;						\
-	while (!(condition) && tries_--)				\
-		usleep(10000);						\
-	tries_ >= 0; })
+#define soon(condition) \
+	({ \
+		int tries_ = 200; \
+		while (!(condition) && tries_--) \
+			usleep(10000); \
+		tries_ >= 0; \
+	})
 
 static struct etw_provider_status status_of(struct etw_provider *p)
 {
@@ -140,11 +143,13 @@ static void no_module(void)
 	ok(exit_of(child) == 0, "without threads the events themselves find the module within seconds");
 
 	fake_load();
-	ok(soon(status_of(&early).attached) && soon(status_of(&plain).attached), "the module comes: the thread attaches");
+	ok(soon(status_of(&early).attached) && soon(status_of(&plain).attached),
+	   "the module comes: the thread attaches");
 	ok(soon(threads() == before), "and ends");
 	ok(poll(&p, 1, 2000) == 1 && etw_provider_dispatch(looped) == 0 && status_of(looped).attached,
 	   "the loop is woken and attaches");
-	ok(!status_of(none).attached && etw_provider_attach(none) == 1 && status_of(none).attached, "the third one is attached by hand");
+	ok(!status_of(none).attached && etw_provider_attach(none) == 1 && status_of(none).attached,
+	   "the third one is attached by hand");
 	ok(status_of(&early).nr_events >= 1, "events come to before are known");
 	etw_provider_unregister(looped);
 	etw_provider_unregister(none);
@@ -181,13 +186,16 @@ enum { RED, GREEN };
 
 static void all_types(void)
 {
-	static const __u8 id[16] = { 0xb3, 0x86, 0x4c, 0x38, 0x42, 0x73, 0x58, 0xc5, 0x54, 0x5b, 0x8b, 0x36, 8, 0x34, 0x34, 0x71 };
+	static const __u8 id[16] = { 0xb3, 0x86, 0x4c, 0x38, 0x42, 0x73, 0x58, 0xc5,
+				     0x54, 0x5b, 0x8b, 0x36, 8,	   0x34, 0x34, 0x71 };
 	static const __u8 mac[6] = { 0, 0, 0x5e, 0, 0x53, 1 };
 	static const uint64_t big[] = { 1, 2, UINT64_MAX };
 	static const __s16 small[] = { -1, 0, 1 };
 	static const double reals[] = { 1.5, -2.25 };
 	static const bool flags[] = { true, false };
-	struct { unsigned int bits : 3; } bf = { 5 };
+	struct {
+		unsigned int bits : 3;
+	} bf = { 5 };
 	char text[16] = "to\0be cut", *p = text;
 	struct in6_addr a6;
 	struct in_addr a4;
@@ -196,34 +204,41 @@ static void all_types(void)
 	inet_pton(AF_INET, "192.0.2.1", &a4);
 	inet_pton(AF_INET6, "2001:db8::1", &a6);
 	fake_clear();
-	ETW_WRITE(early, "Integers", ETW_LEVEL_INFO, 0, etw_u8("a", 255), etw_u16("b", 65535), etw_u32("c", 4294967295U),
-		  etw_u64("d", UINT64_MAX), etw_s8("e", -128), etw_s16("f", -32768), etw_s32("g", i), etw_s64("h", INT64_MIN),
-		  etw_hex8("i", 0x1f), etw_hex16("j", 0xff), etw_hex32("k", bf.bits), etw_hex64("l", 1ULL << 63), etw_octal("m", 0644),
-		  etw_errno("n", -2), etw_pid("o", 77), etw_dev("p", 8 << 20 | 1), etw_time("q", 1000000002ULL), etw_u8("r", GREEN),
+	ETW_WRITE(early, "Integers", ETW_LEVEL_INFO, 0, etw_u8("a", 255), etw_u16("b", 65535),
+		  etw_u32("c", 4294967295U), etw_u64("d", UINT64_MAX), etw_s8("e", -128), etw_s16("f", -32768),
+		  etw_s32("g", i), etw_s64("h", INT64_MIN), etw_hex8("i", 0x1f), etw_hex16("j", 0xff),
+		  etw_hex32("k", bf.bits), etw_hex64("l", 1ULL << 63), etw_octal("m", 0644), etw_errno("n", -2),
+		  etw_pid("o", 77), etw_dev("p", 8 << 20 | 1), etw_time("q", 1000000002ULL), etw_u8("r", GREEN),
 		  etw_ptr("s", (void *)0x1000));
-	ok(same(fake_event(0), "Test-Early Integers a=255 b=65535 c=4294967295 d=18446744073709551615 e=-128 f=-32768 g=-5 h=-9223372036854775808 i=0x1f j=0xff k=0x5 l=0x8000000000000000 m=0644 n=-ENOENT o=77 p=8:1 q=1970-01-01T00:00:01.000000002Z r=1 s=0x1000"),
+	ok(same(fake_event(0),
+		"Test-Early Integers a=255 b=65535 c=4294967295 d=18446744073709551615 e=-128 f=-32768 g=-5 h=-9223372036854775808 i=0x1f j=0xff k=0x5 l=0x8000000000000000 m=0644 n=-ENOENT o=77 p=8:1 q=1970-01-01T00:00:01.000000002Z r=1 s=0x1000"),
 	   "integers of all sizes and formats");
-	ETW_WRITE(early, "Others", ETW_LEVEL_INFO, 0, etw_f32("a", 1.5f), etw_f64("b", -0.25), etw_bool("c", p), etw_bool("d", 0),
-		  etw_str("e", text), etw_strn("f", "abcdef", 3), etw_strn("g", text, sizeof(text)), etw_chars("h", "chars", 8),
-		  etw_bin("i", mac, 3), etw_guid("j", id), etw_ipv4("k", &a4), etw_ipv6("l", &a6), etw_mac("m", mac), etw_str("n", ""));
-	ok(same(fake_event(1), "Test-Early Others a=1.5 b=-0.25 c=true d=false e=to f=abc g=to h=chars i=00005e j=b3864c38-4273-58c5-545b-8b3608343471 k=192.0.2.1 l=2001:db8::1 m=00:00:5e:00:53:01 n="),
+	ETW_WRITE(early, "Others", ETW_LEVEL_INFO, 0, etw_f32("a", 1.5f), etw_f64("b", -0.25), etw_bool("c", p),
+		  etw_bool("d", 0), etw_str("e", text), etw_strn("f", "abcdef", 3), etw_strn("g", text, sizeof(text)),
+		  etw_chars("h", "chars", 8), etw_bin("i", mac, 3), etw_guid("j", id), etw_ipv4("k", &a4),
+		  etw_ipv6("l", &a6), etw_mac("m", mac), etw_str("n", ""));
+	ok(same(fake_event(1),
+		"Test-Early Others a=1.5 b=-0.25 c=true d=false e=to f=abc g=to h=chars i=00005e j=b3864c38-4273-58c5-545b-8b3608343471 k=192.0.2.1 l=2001:db8::1 m=00:00:5e:00:53:01 n="),
 	   "everything else");
-	ETW_WRITE(early, "Arrays", ETW_LEVEL_INFO, 0, etw_u64_array("a", big, 3), etw_s16_fixed("b", small, 3), etw_f64_array("c", reals, 2),
-		  etw_bool_array("d", flags, 2), etw_u8_array("e", mac, 0), etw_as(ETW_FORMAT_HEX, etw_u64_fixed("f", big, 2)));
-	ok(same(fake_event(2), "Test-Early Arrays a=[1, 2, 18446744073709551615] b=[-1, 0, 1] c=[1.5, -2.25] d=[true, false] e=[] f=[0x1, 0x2]"),
+	ETW_WRITE(early, "Arrays", ETW_LEVEL_INFO, 0, etw_u64_array("a", big, 3), etw_s16_fixed("b", small, 3),
+		  etw_f64_array("c", reals, 2), etw_bool_array("d", flags, 2), etw_u8_array("e", mac, 0),
+		  etw_as(ETW_FORMAT_HEX, etw_u64_fixed("f", big, 2)));
+	ok(same(fake_event(2),
+		"Test-Early Arrays a=[1, 2, 18446744073709551615] b=[-1, 0, 1] c=[1.5, -2.25] d=[true, false] e=[] f=[0x1, 0x2]"),
 	   "arrays");
-	ETW_WRITE(early, "Maps", ETW_LEVEL_INFO, 0, etw_named(states, etw_u8("a", 7)), etw_named(states, etw_u32("b", 8)),
-		  etw_named(rights, etw_u32("c", 3)), etw_as(ETW_FORMAT_HEX, etw_named(rights, etw_u64("d", 4))));
+	ETW_WRITE(early, "Maps", ETW_LEVEL_INFO, 0, etw_named(states, etw_u8("a", 7)),
+		  etw_named(states, etw_u32("b", 8)), etw_named(rights, etw_u32("c", 3)),
+		  etw_as(ETW_FORMAT_HEX, etw_named(rights, etw_u64("d", 4))));
 	ok(same(fake_event(3), "Test-Early Maps a=busy b=8 c=read|write d=0x4"), "names of values and flags");
-	ETW_WRITE(early, "Nulls", ETW_LEVEL_INFO, 0, etw_str("a", (char *)NULL), etw_strn("b", (char *)NULL, 5), etw_chars("c", (char *)NULL, 4),
-		  etw_bin("d", (void *)NULL, 9), etw_guid("e", (__u8 *)NULL), etw_u32_array("f", (__u32 *)NULL, 3),
-		  etw_u16_fixed("g", (__u16 *)NULL, 2));
+	ETW_WRITE(early, "Nulls", ETW_LEVEL_INFO, 0, etw_str("a", (char *)NULL), etw_strn("b", (char *)NULL, 5),
+		  etw_chars("c", (char *)NULL, 4), etw_bin("d", (void *)NULL, 9), etw_guid("e", (__u8 *)NULL),
+		  etw_u32_array("f", (__u32 *)NULL, 3), etw_u16_fixed("g", (__u16 *)NULL, 2));
 	ok(same(fake_event(4), "Test-Early Nulls a= b= c= d= e=00000000-0000-0000-0000-000000000000 f=[] g=[0, 0]"),
 	   "null pointers are empty, not fatal");
 	ETW_WRITE(early, "Nothing", ETW_LEVEL_INFO, 0);
 	ok(same(fake_event(5), "Test-Early Nothing"), "an event without fields");
-	ETW_WRITE(early, "Items", ETW_LEVEL_ERROR, KW_A | KW_B, etw_opcode(ETW_OPCODE_START), etw_task(300), etw_id(65535), etw_version(9),
-		  etw_description("what it is for"), etw_u8("a", 1));
+	ETW_WRITE(early, "Items", ETW_LEVEL_ERROR, KW_A | KW_B, etw_opcode(ETW_OPCODE_START), etw_task(300),
+		  etw_id(65535), etw_version(9), etw_description("what it is for"), etw_u8("a", 1));
 	ok(same(fake_event(6), "Test-Early Items a=1") && fake_events() == 7, "items are no fields");
 }
 
@@ -231,10 +246,11 @@ static void all_types(void)
 static void many_fields(void)
 {
 	fake_clear();
-	ETW_WRITE(early, "Many", ETW_LEVEL_INFO, 0, F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11), F(12), F(13), F(14),
-		  F(15), F(16), F(17), F(18), F(19), F(20), F(21), F(22), F(23), F(24), F(25), F(26), F(27), F(28), F(29), F(30), F(31),
-		  F(32), F(33), F(34), F(35), F(36), F(37), F(38), F(39), F(40), F(41), F(42), F(43), F(44), F(45), F(46), F(47), F(48),
-		  F(49), F(50), F(51), F(52), F(53), F(54), F(55), F(56), F(57), F(58), F(59), F(60), F(61), F(62), F(63), F(64));
+	ETW_WRITE(early, "Many", ETW_LEVEL_INFO, 0, F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10),
+		  F(11), F(12), F(13), F(14), F(15), F(16), F(17), F(18), F(19), F(20), F(21), F(22), F(23), F(24),
+		  F(25), F(26), F(27), F(28), F(29), F(30), F(31), F(32), F(33), F(34), F(35), F(36), F(37), F(38),
+		  F(39), F(40), F(41), F(42), F(43), F(44), F(45), F(46), F(47), F(48), F(49), F(50), F(51), F(52),
+		  F(53), F(54), F(55), F(56), F(57), F(58), F(59), F(60), F(61), F(62), F(63), F(64));
 	ok(same(fake_field(0, "f1"), "1") && same(fake_field(0, "f64"), "64"), "64 fields");
 }
 
@@ -248,14 +264,16 @@ static void sizes(void)
 	fake_clear();
 	for (unsigned int n = 250; n < 262; n++)
 		ETW_WRITE(early, "Size", ETW_LEVEL_INFO, 0, etw_strn("text", text, n), etw_u32("n", n));
-	ok(fake_events() == 12 && same(fake_field(0, "n"), "250") && same(fake_field(11, "n"), "261"), "around the size of the stack's room");
+	ok(fake_events() == 12 && same(fake_field(0, "n"), "250") && same(fake_field(11, "n"), "261"),
+	   "around the size of the stack's room");
 	fake_clear();
 	ETW_WRITE(early, "Size", ETW_LEVEL_INFO, 0, etw_strn("text", text, ETW_MAX_PAYLOAD - 5), etw_u32("n", 1));
 	ok(fake_events() == 1 && same(fake_field(0, "n"), "1"), "the largest");
 	ETW_WRITE(early, "Size", ETW_LEVEL_INFO, 0, etw_strn("text", text, ETW_MAX_PAYLOAD - 4), etw_u32("n", 1));
 	ETW_WRITE(early, "Huge", ETW_LEVEL_INFO, 0, etw_bin("all", text, huge));
 	ETW_WRITE(early, "Huge2", ETW_LEVEL_INFO, 0, etw_u64_array("all", (__u64 *)text, huge << 28));
-	ok(fake_events() == 1 && status_of(&early).too_large == before.too_large + 3, "one more is not written, and counted");
+	ok(fake_events() == 1 && status_of(&early).too_large == before.too_large + 3,
+	   "one more is not written, and counted");
 	fake_write_error = -ENOBUFS;
 	ETW_WRITE(early, "Size", ETW_LEVEL_INFO, 0, etw_strn("text", text, 4), etw_u32("n", 1));
 	fake_write_error = -EMSGSIZE;
@@ -321,7 +339,8 @@ static void activities(void)
 	with_activity();
 	etw_guid_format(a, text);
 	snprintf(want, sizeof(want), "Test-Plain Step activity_id=%s n=1", text);
-	ok(same(fake_event(0), "Test-Plain Step n=1") && same(fake_event(1), want), "an event carries the thread's current id");
+	ok(same(fake_event(0), "Test-Plain Step n=1") && same(fake_event(1), want),
+	   "an event carries the thread's current id");
 
 	memcpy(old, b, 16);
 	etw_activity_swap(old);
@@ -333,12 +352,15 @@ static void activities(void)
 	ETW_WRITE(plain, "Sub", ETW_LEVEL_INFO, 0, etw_related(b), etw_u32("n", 2));
 	ok(same(fake_field(2, "activity_id"), text), "before a related id stands the current one");
 	etw_guid_format(b, text);
-	ok(same(fake_field(2, "related_activity_id"), text) && same(fake_field(2, "n"), "2"), "and the related one behind");
+	ok(same(fake_field(2, "related_activity_id"), text) && same(fake_field(2, "n"), "2"),
+	   "and the related one behind");
 	ETW_WRITE(plain, "Own", ETW_LEVEL_INFO, 0, etw_activity(b), etw_related(a), etw_u32("n", 3));
-	ok(same(fake_field(3, "activity_id"), text) && same(fake_field(3, "n"), "3"), "an event can say its id itself");
+	ok(same(fake_field(3, "activity_id"), text) && same(fake_field(3, "n"), "3"),
+	   "an event can say its id itself");
 	etw_activity_set(none);
 	ETW_WRITE(plain, "Sub", ETW_LEVEL_INFO, 0, etw_related(b), etw_u32("n", 4));
-	ok(same(fake_field(4, "activity_id"), "00000000-0000-0000-0000-000000000000") && same(fake_field(4, "n"), "4"),
+	ok(same(fake_field(4, "activity_id"), "00000000-0000-0000-0000-000000000000") &&
+		   same(fake_field(4, "n"), "4"),
 	   "without a current one it is zero");
 	with_activity();
 	ok(same(fake_event(5), "Test-Plain Step n=1"), "and then events have none again");
@@ -363,7 +385,13 @@ static void run_time(void)
 		{ .name = "text", .type = ETW_TYPE_STRING },
 	};
 	struct etw_event_options o = {
-		.size = sizeof(o), .name = "Run", .fields = fields, .nr_fields = 2, .level = 4, .id = 7, .description = "text",
+		.size = sizeof(o),
+		.name = "Run",
+		.fields = fields,
+		.nr_fields = 2,
+		.level = 4,
+		.id = 7,
+		.description = "text",
 	};
 	struct etw_provider *p = make("Test-Run");
 	struct etw_user_event *e, *again, *other;
@@ -373,7 +401,8 @@ static void run_time(void)
 	char text[ETW_GUID_TEXT_SIZE];
 	unsigned int before;
 
-	ok(!etw_event_define(p, &o, &e) && !etw_event_define(p, &o, &again) && e == again, "the same event again is the same");
+	ok(!etw_event_define(p, &o, &e) && !etw_event_define(p, &o, &again) && e == again,
+	   "the same event again is the same");
 	o.level = 5;
 	ok(!etw_event_define(p, &o, &other) && other != e, "another level makes another");
 	fake_clear();
@@ -406,9 +435,11 @@ static void run_time(void)
 	before = fake_writes();
 	ok(!etw_event_write_many(many, 20) && fake_events() == 16 && fake_writes() == before + 1,
 	   "many events, without those that nobody wants, by one call");
-	ok(same(fake_field(0, "activity_id"), text) && same(fake_field(1, "activity_id"), text), "with their activity");
+	ok(same(fake_field(0, "activity_id"), text) && same(fake_field(1, "activity_id"), text),
+	   "with their activity");
 	etw_guid_format(rel, text);
-	ok(same(fake_field(1, "related_activity_id"), text) && same(fake_field(2, "related_activity_id"), text), "and the related one");
+	ok(same(fake_field(1, "related_activity_id"), text) && same(fake_field(2, "related_activity_id"), text),
+	   "and the related one");
 	many[4].event = NULL;
 	fake_write_error = -ENOBUFS;
 	ok(etw_event_write_many(many, 2) == -ENOBUFS && status_of(p).no_room == 1, "a loss is told");
@@ -429,17 +460,23 @@ static void define_errors(void)
 		{ "a type there is not", { { .name = "a", .type = ETW_NR_TYPES } }, 1 },
 		{ "a kernel pointer", { { .name = "a", .type = ETW_TYPE_POINTER } }, 1 },
 		{ "two fields of one name", { { .name = "a", .type = 1 }, { .name = "a", .type = 2 } }, 2 },
-		{ "an array of strings", { { .name = "a", .type = ETW_TYPE_STRING, .array = ETW_ARRAY_COUNTED } }, 1 },
+		{ "an array of strings",
+		  { { .name = "a", .type = ETW_TYPE_STRING, .array = ETW_ARRAY_COUNTED } },
+		  1 },
 		{ "a fixed array of nothing", { { .name = "a", .type = 1, .array = ETW_ARRAY_FIXED } }, 1 },
 		{ "a count without array", { { .name = "a", .type = 1, .count = 3 } }, 1 },
 		{ "a format of a string", { { .name = "a", .type = ETW_TYPE_STRING, .format = ETW_FORMAT_HEX } }, 1 },
 		{ "a format there is not", { { .name = "a", .type = 1, .format = ETW_NR_FORMATS } }, 1 },
 		{ "names of a float", { { .name = "a", .type = ETW_TYPE_F32, .map = &states } }, 1 },
-		{ "a related id alone behind", { { .name = "a", .type = 1 },
-						 { .name = ETW_FIELD_RELATED, .type = ETW_TYPE_GUID } }, 2 },
-		{ "an activity id behind", { { .name = "a", .type = 1 },
-					     { .name = ETW_FIELD_ACTIVITY, .type = ETW_TYPE_GUID } }, 2 },
-		{ "more than an event can hold", { { .name = "a", .type = ETW_TYPE_U64, .array = ETW_ARRAY_FIXED, .count = 9000 } }, 1 },
+		{ "a related id alone behind",
+		  { { .name = "a", .type = 1 }, { .name = ETW_FIELD_RELATED, .type = ETW_TYPE_GUID } },
+		  2 },
+		{ "an activity id behind",
+		  { { .name = "a", .type = 1 }, { .name = ETW_FIELD_ACTIVITY, .type = ETW_TYPE_GUID } },
+		  2 },
+		{ "more than an event can hold",
+		  { { .name = "a", .type = ETW_TYPE_U64, .array = ETW_ARRAY_FIXED, .count = 9000 } },
+		  1 },
 	};
 	struct etw_provider *p = make("Test-Errors"), *none;
 	struct etw_event_options o = { .size = sizeof(o), .name = "Bad" };
@@ -452,7 +489,8 @@ static void define_errors(void)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		o.fields = bad[i].f;
 		o.nr_fields = bad[i].nr;
-		ok(etw_event_define(p, &o, &e) == -EINVAL && strstr(etw_last_error(), "Bad"), "%s: %s", bad[i].what, etw_last_error());
+		ok(etw_event_define(p, &o, &e) == -EINVAL && strstr(etw_last_error(), "Bad"), "%s: %s", bad[i].what,
+		   etw_last_error());
 	}
 	memset(fields, 0, sizeof(fields));
 	for (unsigned int i = 0; i <= ETW_MAX_FIELDS; i++) {
@@ -468,7 +506,8 @@ static void define_errors(void)
 	fake_enable("Test-Errors", 0, 0);
 	etw_activity_set((const __u8 *)"0123456789abcdef");
 	fake_clear();
-	ok(!etw_event_write(e, names, ETW_MAX_FIELDS) && fake_events() == 1, "which then has no room for an activity id, and goes without");
+	ok(!etw_event_write(e, names, ETW_MAX_FIELDS) && fake_events() == 1,
+	   "which then has no room for an activity id, and goes without");
 	etw_activity_set((const __u8[16]){ 0 });
 	o.nr_fields = 1;
 	o.name = "9";
@@ -481,12 +520,14 @@ static void define_errors(void)
 	ok(etw_event_define(p, &o, &e) == -EINVAL, "options without their size");
 	o.size = sizeof(o);
 	fake_event_error = -EDQUOT;
-	ok(etw_event_define(p, &o, &e) == -EDQUOT && strstr(etw_last_error(), "Line"), "refused by the module: %s", etw_last_error());
+	ok(etw_event_define(p, &o, &e) == -EDQUOT && strstr(etw_last_error(), "Line"), "refused by the module: %s",
+	   etw_last_error());
 	ok(!etw_event_define(p, &o, &e) && etw_event_enabled(e), "later taken");
 	etw_provider_unregister(p);
 
 	fake_register_error = -EPERM;
-	ok(etw_provider_register(&po, &none) == -EPERM && strstr(etw_last_error(), "Test-Refused"), "a provider refused: %s", etw_last_error());
+	ok(etw_provider_register(&po, &none) == -EPERM && strstr(etw_last_error(), "Test-Refused"),
+	   "a provider refused: %s", etw_last_error());
 	po.name = "";
 	ok(etw_provider_register(&po, &none) == -EINVAL, "no name for a provider");
 	po.name = "Test-Refused";
@@ -498,7 +539,8 @@ static void define_errors(void)
 	ok(etw_provider_register(&po, &none) == -EINVAL, "a keyword without bits");
 	po.nr_keywords = 0;
 	fake_open_error = -EACCES;
-	ok(!etw_provider_register(&po, &none) && status_of(none).error == -EACCES, "a device that may not be opened can become so");
+	ok(!etw_provider_register(&po, &none) && status_of(none).error == -EACCES,
+	   "a device that may not be opened can become so");
 	ok(etw_provider_attach(none) == 1, "and then it attaches");
 	etw_provider_unregister(none);
 }
@@ -521,7 +563,8 @@ static void batches(void)
 	if (!child)
 		_exit(etw_batch_end(&batch) || fake_events());
 	ok(exit_of(child) == 0, "a child has none of its parent's events");
-	ok(!etw_batch_end(&batch) && fake_events() == 16 && fake_writes() == before + 1 && same(fake_field(15, "n"), "15"),
+	ok(!etw_batch_end(&batch) && fake_events() == 16 && fake_writes() == before + 1 &&
+		   same(fake_field(15, "n"), "15"),
 	   "16 events by one call, in order");
 	fake_clear();
 	etw_batch_begin(&batch, room, sizeof(room));
@@ -531,7 +574,8 @@ static void batches(void)
 	ETW_WRITE(plain, "Other", ETW_LEVEL_INFO, 0, etw_u32("n", 0));
 	ok(fake_events() == 100, "another provider's event has the rest written");
 	ETW_WRITE(plain, "Large", ETW_LEVEL_INFO, 0, etw_bin("data", outer_room, 2000));
-	ok(fake_events() == 102 && same(fake_event(100), "Test-Plain Other n=0"), "a large one goes behind those before it");
+	ok(fake_events() == 102 && same(fake_event(100), "Test-Plain Other n=0"),
+	   "a large one goes behind those before it");
 	etw_batch_begin(&outer, outer_room, sizeof(outer_room));
 	ETW_WRITE(plain, "Other", ETW_LEVEL_INFO, 0, etw_u32("n", 1));
 	ok(!etw_batch_end(&outer) && fake_events() == 103, "a batch in a batch");
@@ -583,7 +627,8 @@ static void by_thread(void)
 	unsigned int before = threads(), n;
 	struct etw_enabled now = { .size = sizeof(now) };
 
-	ok(!etw_provider_on_enable(p, on_enable, &c, ETW_CALLBACK_THREAD) && threads() == before + 1, "a callback by a thread");
+	ok(!etw_provider_on_enable(p, on_enable, &c, ETW_CALLBACK_THREAD) && threads() == before + 1,
+	   "a callback by a thread");
 	usleep(50000);
 	ok(!nr_calls(&c), "no call while nobody listens");
 	fake_enable("Test-Thread", 3, 6);
@@ -623,7 +668,8 @@ static void by_thread(void)
 	ok(nr_calls(&c) == 1, "it is not called any more");
 	c.unregister = 1;
 	fake_enable("Test-Thread2", 1, 0);
-	ok(!etw_provider_on_enable(p, on_enable, &c, ETW_CALLBACK_THREAD) && soon(nr_calls(&c) == 2) && !fake_files("Test-Thread2"),
+	ok(!etw_provider_on_enable(p, on_enable, &c, ETW_CALLBACK_THREAD) && soon(nr_calls(&c) == 2) &&
+		   !fake_files("Test-Thread2"),
 	   "a callback can unregister its provider");
 	ok(soon(threads() == before), "and the thread ends");
 }
@@ -642,11 +688,13 @@ static void by_loop(void)
 	ok(!nr_calls(&c) && poll(&fd, 1, 0) == 0, "quiet");
 	fake_enable("Test-Loop2", 3, 6);
 	ok(poll(&fd, 1, 1000) == 1 && !nr_calls(&c), "readable, and nobody is called");
-	ok(etw_provider_dispatch(p) == 1 && nr_calls(&c) == 1 && pthread_equal(c.thread, pthread_self()) && poll(&fd, 1, 0) == 0,
+	ok(etw_provider_dispatch(p) == 1 && nr_calls(&c) == 1 && pthread_equal(c.thread, pthread_self()) &&
+		   poll(&fd, 1, 0) == 0,
 	   "but by dispatch");
 	fake_capture("Test-Loop2");
 	fake_enable("Test-Loop2", 2, 6);
-	ok(etw_provider_dispatch(p) == 2 && c.code[1] == ETW_CODE_ENABLE && c.code[2] == ETW_CODE_CAPTURE, "two reasons");
+	ok(etw_provider_dispatch(p) == 2 && c.code[1] == ETW_CODE_ENABLE && c.code[2] == ETW_CODE_CAPTURE,
+	   "two reasons");
 	ok(etw_provider_dispatch(p) == 0, "and no more");
 	fake_enable("Test-Loop2", 1, 6);
 	ok(etw_provider_enabled(p, 1, 2) == 0, "no event of it is wanted");
@@ -664,8 +712,8 @@ static void provider_enabled(void)
 	fake_disable("Test-Early");
 	ok(!etw_provider_enabled(&early, 0, 0), "off");
 	fake_enable("Test-Early", 4, KW_A);
-	ok(etw_provider_enabled(&early, 4, KW_A) && etw_provider_enabled(&early, 0, 0) && !etw_provider_enabled(&early, 5, KW_A) &&
-		   !etw_provider_enabled(&early, 4, KW_B),
+	ok(etw_provider_enabled(&early, 4, KW_A) && etw_provider_enabled(&early, 0, 0) &&
+		   !etw_provider_enabled(&early, 5, KW_A) && !etw_provider_enabled(&early, 4, KW_B),
 	   "level and keywords of all sessions together");
 	fake_enable("Test-Early", 0, 0);
 	ok(etw_provider_enabled(&early, 255, KW_B), "every level");
@@ -686,7 +734,8 @@ static void forks(void)
 		write_early(42);
 		_exit(0);
 	}
-	ok(exit_of(child) == 0 && fake_events() == 1 && same(fake_field(0, "n"), "42") && fake_registrations() == before,
+	ok(exit_of(child) == 0 && fake_events() == 1 && same(fake_field(0, "n"), "42") &&
+		   fake_registrations() == before,
 	   "a child writes by its parent's registration");
 	ok(!etw_provider_on_enable(p, on_enable, &c, ETW_CALLBACK_THREAD), "a provider with a callback");
 	child = fork();
@@ -694,7 +743,8 @@ static void forks(void)
 		struct etw_user_event *e;
 		struct etw_event_options o = { .size = sizeof(o), .name = "Child" };
 
-		/* The thread did not come along; the next call on the library brings another, and a file of the child's own. */
+		/* The thread did not come along; the next call on the library brings another, and a file of the
+		 * child's own. */
 		if (threads() != 1 || etw_event_define(p, &o, &e) || !soon(threads() == 2))
 			_exit(1);
 		if (fake_registrations() != before + 1 || fake_files("Test-Fork") != 1)
@@ -778,7 +828,8 @@ static void all_at_once(void)
 	stop = 1;
 	for (i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
-	ok(!fake_files("Test-Brief") && status_of(&early).failed == failed, "writers, and providers that come and go");
+	ok(!fake_files("Test-Brief") && status_of(&early).failed == failed,
+	   "writers, and providers that come and go");
 }
 
 int main(void)

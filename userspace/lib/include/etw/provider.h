@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The public interface for providers: macros to declare one and write its events, functions for language bindings, enable
- * callbacks, activity ids. It knows the ABI (linux/etw.h) and must not know how the library reaches the module.
+ * The public interface for providers: macros to declare one and write its events, functions for language bindings,
+ * enable callbacks, activity ids. It knows the ABI (linux/etw.h) and must not know how the library reaches the
+ * module.
  *
  *	ETW_PROVIDER(shop, "Example-Shop", ETW_KEYWORD("orders", 0x1));
  *
  *	ETW_WRITE(shop, "Order", ETW_LEVEL_INFO, 0x1, etw_u32("count", n), etw_str("customer", name));
  *
- * While no session wants an event, its ETW_WRITE is one load, a compare and a branch, and nothing of it is evaluated. The
- * same goes for a machine without the module; when that is loaded later, the program's providers attach by themselves.
+ * While no session wants an event, its ETW_WRITE is one load, a compare and a branch, and nothing of it is evaluated.
+ * The same goes for a machine without the module; when that is loaded later, the program's providers attach by
+ * themselves.
  *
- * Conventions are those of etw/etw.h, but for threads: everything here may be called by several threads at once, except
- * that nobody may use what another one is unregistering. Writing keeps errno, and is no cancellation point.
+ * Conventions are those of etw/etw.h, but for threads: everything here may be called by several threads at once,
+ * except that nobody may use what another one is unregistering. Writing keeps errno, and is no cancellation point.
  */
 #ifndef ETW_PROVIDER_H
 #define ETW_PROVIDER_H
@@ -52,10 +54,10 @@ struct etw_provider {
 struct etw_user_event;
 
 /*
- * ETW_PROVIDER(SYMBOL, "Name", ...) at file scope defines the provider SYMBOL, a variable of type struct etw_provider. It
- * registers when the program or the shared library is loaded, and unregisters when that is unloaded. Behind the name may
- * stand up to 64 keyword names, ETW_KEYWORD("name", mask), and ETW_PROVIDER_GUID("text"), else the GUID is ETW's hash of
- * the name. ETW_PROVIDER_DECLARE(SYMBOL) makes it known in other files.
+ * ETW_PROVIDER(SYMBOL, "Name", ...) at file scope defines the provider SYMBOL, a variable of type struct
+ * etw_provider. It registers when the program or the shared library is loaded, and unregisters when that is unloaded.
+ * Behind the name may stand up to 64 keyword names, ETW_KEYWORD("name", mask), and ETW_PROVIDER_GUID("text"), else
+ * the GUID is ETW's hash of the name. ETW_PROVIDER_DECLARE(SYMBOL) makes it known in other files.
  */
 #define ETW_KEYWORD(name, mask)		{ ETW_ITEM_KEYWORD, name, mask }
 #define ETW_PROVIDER_GUID(text)		{ ETW_ITEM_GUID, text, 0 }
@@ -64,7 +66,7 @@ struct etw_user_event;
 	ETW_PROVIDER_(ETW_CAT_(ETW_ITEMS_, ETW_ONE_OR_MORE_(__VA_ARGS__)), symbol, __VA_ARGS__)
 
 /* Flags of providers. */
-#define ETW_PROVIDER_NO_THREAD	(1U << 0)	/* the library starts no thread on its account: see etw_provider_attach() */
+#define ETW_PROVIDER_NO_THREAD	(1U << 0)	/* no thread is started on its account: see etw_provider_attach() */
 
 /**
  * struct etw_provider_options - a provider made at run time
@@ -81,8 +83,8 @@ struct etw_provider_options {
 };
 
 /*
- * Make a provider. 0 also when there is no module yet (etw_provider_status() tells). -EINVAL malformed; -EPERM the name
- * is reserved; -EDQUOT the user has as many as allowed; -ENOMEM.
+ * Make a provider. 0 also when there is no module yet (etw_provider_status() tells). -EINVAL malformed; -EPERM the
+ * name is reserved; -EDQUOT the user has as many as allowed; -ENOMEM.
  */
 ETW_API int etw_provider_register(const struct etw_provider_options *options, struct etw_provider **provider);
 /* Waits for a callback that is running, unless called from it; afterwards none comes, and its events are gone. */
@@ -91,10 +93,11 @@ ETW_API void etw_provider_unregister(struct etw_provider *provider);
 /**
  * etw_provider_attach - try now to reach the module, where that has not been possible yet
  *
- * Nobody has to call it. A process whose providers found no module has it looked for when it first comes to one of their
- * events, by a thread that sleeps until something appears in /dev and ends then. With ETW_PROVIDER_NO_THREAD, or where
- * threads cannot be made, or with the variable ETW_NO_THREAD in the environment, events that are come to look themselves,
- * once a second at most; this function and etw_provider_dispatch() do it at once. @provider NULL: all of the process.
+ * Nobody has to call it. A process whose providers found no module has it looked for when it first comes to one of
+ * their events, by a thread that sleeps until something appears in /dev and ends then. With ETW_PROVIDER_NO_THREAD,
+ * or where threads cannot be made, or with the variable ETW_NO_THREAD in the environment, events that are come to
+ * look themselves, once a second at most; this function and etw_provider_dispatch() do it at once. @provider NULL:
+ * all of the process.
  *
  * Returns 1 attached (or already), 0 there is no module. Others: as etw_provider_register(), -EACCES.
  */
@@ -143,14 +146,15 @@ struct etw_enabled {
 
 typedef void (*etw_enable_fn)(struct etw_provider *provider, const struct etw_enabled *enabled, void *arg);
 
-#define ETW_CALLBACK_THREAD	(1U << 0)	/* called by the library's own thread, else by etw_provider_dispatch() */
+#define ETW_CALLBACK_THREAD	(1U << 0)	/* by the library's own thread, else by etw_provider_dispatch() */
 
 /*
- * Have @fn called at each change, and for the state now if a session has the provider already. Changes that follow each
- * other fast may be told as one. @fn NULL: no more; waits as etw_provider_unregister(). -EAGAIN: no thread could be made.
+ * Have @fn called at each change, and for the state now if a session has the provider already. Changes that follow
+ * each other fast may be told as one. @fn NULL: no more; waits as etw_provider_unregister(). -EAGAIN: no thread could
+ * be made.
  */
 ETW_API int etw_provider_on_enable(struct etw_provider *provider, etw_enable_fn fn, void *arg, unsigned int flags);
-/* For poll: POLLIN etw_provider_dispatch() has something to do, be it that the module has come. Valid until unregister. */
+/* For poll: POLLIN etw_provider_dispatch() has something to do, be it that the module has come. Until unregister. */
 ETW_API int etw_provider_fd(struct etw_provider *provider);
 /* Never waits. Calls the callback if there is a reason, attaches if it can. How many calls, or an error. */
 ETW_API int etw_provider_dispatch(struct etw_provider *provider);
@@ -158,16 +162,16 @@ ETW_API int etw_provider_dispatch(struct etw_provider *provider);
 /* What sessions want now. -ENODEV: not attached. Set enabled->size; its code is then ENABLE or DISABLE. */
 ETW_API int etw_provider_query(struct etw_provider *provider, struct etw_enabled *enabled);
 /*
- * 1 if some session would take events of this level and keyword: to skip work that only serves events. Asks the module,
- * but only if one of the provider's events is wanted at all. A session's filters may still reject them.
+ * 1 if some session would take events of this level and keyword: to skip work that only serves events. Asks the
+ * module, but only if one of the provider's events is wanted at all. A session's filters may still reject them.
  */
 ETW_API int etw_provider_enabled(struct etw_provider *provider, unsigned int level, __u64 keyword);
 
 /* ---------------------------------------------------------------- activity ids */
 
 /*
- * Each thread has a current activity id, at first zero (none). While it is not zero, events carry it, in their first field
- * ETW_FIELD_ACTIVITY. Ids are unique in the machine's life, and made without a system call.
+ * Each thread has a current activity id, at first zero (none). While it is not zero, events carry it, in their first
+ * field ETW_FIELD_ACTIVITY. Ids are unique in the machine's life, and made without a system call.
  */
 ETW_API void etw_activity_get(__u8 id[16]);
 ETW_API void etw_activity_set(const __u8 id[16]);
@@ -243,8 +247,8 @@ struct etw_event_options {
 };
 
 /*
- * Add an event; it lives as long as @provider. The same content gives the same event. Everything of @options is copied.
- * -EINVAL malformed; -E2BIG too many fields or bytes; -ENOSPC ETW_MAX_EVENTS; -EDQUOT; -ENOMEM.
+ * Add an event; it lives as long as @provider. The same content gives the same event. Everything of @options is
+ * copied. -EINVAL malformed; -E2BIG too many fields or bytes; -ENOSPC ETW_MAX_EVENTS; -EDQUOT; -ENOMEM.
  */
 ETW_API int etw_event_define(struct etw_provider *provider, const struct etw_event_options *options,
 			     struct etw_user_event **event);
@@ -263,9 +267,10 @@ static inline int etw_event_enabled(struct etw_user_event *event)
 }
 
 /*
- * Write one event. @payload: its fields, packed, as linux/etw.h has them. The thread's current activity id is added if the
- * event has no such field itself. Returns 0: every session that wants it has it, or none wants it. -ENOBUFS and -EMSGSIZE:
- * not every session. -EINVAL: not what the event's fields say. -E2BIG. These are also counted, see etw_provider_status().
+ * Write one event. @payload: its fields, packed, as linux/etw.h has them. The thread's current activity id is added
+ * if the event has no such field itself. Returns 0: every session that wants it has it, or none wants it. -ENOBUFS
+ * and -EMSGSIZE: not every session. -EINVAL: not what the event's fields say. -E2BIG. These are also counted, see
+ * etw_provider_status().
  */
 ETW_API int etw_event_write(struct etw_user_event *event, const void *payload, size_t size);
 ETW_API int etw_event_writev(struct etw_user_event *event, const struct iovec *iov, int nr);
@@ -280,17 +285,17 @@ struct etw_event_data {
 	const __u8 *related;
 };
 /*
- * Write @nr events of one provider by as few system calls as can be, at most ETW_MAX_WRITE bytes each; events of one call
- * have one time stamp. Those that nobody wants are left out. Returns as etw_event_write(), the first failure.
+ * Write @nr events of one provider by as few system calls as 4096 bytes each allow; events of one call have one time
+ * stamp. Those that nobody wants are left out. Returns as etw_event_write(), the first failure.
  */
 ETW_API int etw_event_write_many(const struct etw_event_data *events, unsigned int nr);
 
 /**
  * struct etw_batch - events of this thread that are kept to be written together
  *
- * Between etw_batch_begin() and etw_batch_end() the calling thread's events, ETW_WRITE's too, are collected in @buf, and
- * written when it is full, at etw_batch_flush(), or at the end: then they get their time stamp, so keep it short. Batches
- * can be nested; the outer one goes on afterwards. A child made by fork has none of its parent's events.
+ * Between etw_batch_begin() and etw_batch_end() the calling thread's events, ETW_WRITE's too, are collected in @buf,
+ * and written when it is full, at etw_batch_flush(), or at the end: then they get their time stamp, so keep it short.
+ * Batches can be nested; the outer one goes on afterwards. A child made by fork has none of its parent's events.
  */
 struct etw_batch {
 	__u8 *buf;
@@ -324,7 +329,8 @@ ETW_API int etw_writing_begin(struct etw_writing *writing, struct etw_user_event
 /* Room for @size bytes of fields; NULL: they are too large. */
 ETW_API __u8 *etw_writing_room(struct etw_writing *writing, size_t size);
 ETW_API void etw_writing_end(struct etw_writing *writing, size_t size);
-ETW_API void etw_provider_start(struct etw_provider *provider, struct etw_user_event **begin, struct etw_user_event **end);
+ETW_API void etw_provider_start(struct etw_provider *provider, struct etw_user_event **begin,
+				struct etw_user_event **end);
 ETW_API void etw_provider_stop(struct etw_provider *provider);
 /* Of this program or shared library: what ETW_LINK_ gathered. */
 extern struct etw_user_event *__start_etw_events[] __attribute__((weak, visibility("hidden")));
@@ -466,9 +472,11 @@ static inline __attribute__((always_inline)) __u8 *etw_value_put(__u8 *to, struc
 template <size_t bytes, class T>
 static inline struct etw_value etw_value_int(T value)
 {
-	static_assert(std::is_integral<T>::value || (std::is_enum<T>::value && std::is_convertible<T, long long>::value),
+	static_assert(std::is_integral<T>::value ||
+			      (std::is_enum<T>::value && std::is_convertible<T, long long>::value),
 		      "etw: the value of an integer field is no integer");
-	static_assert(sizeof(+value) <= (bytes < sizeof(int) ? sizeof(int) : bytes), "etw: the value is wider than its field");
+	static_assert(sizeof(+value) <= (bytes < sizeof(int) ? sizeof(int) : bytes),
+		      "etw: the value is wider than its field");
 	return etw_value_make(ETW_PACK_NUMBER, NULL, (__u64)value, bytes, 0);
 }
 
@@ -522,11 +530,13 @@ static inline const void *etw_value_address(const T *data)
 #define ETW_CHECK_(condition, text) \
 	(0 * sizeof(struct { _Static_assert(condition, "etw: " text); int etw_unused; }))
 #define ETW_IS_INT_(value) _Generic((value), _Bool: 1, char: 1, signed char: 1, unsigned char: 1, short: 1, \
-	unsigned short: 1, int: 1, unsigned int: 1, long: 1, unsigned long: 1, long long: 1, unsigned long long: 1, default: 0)
+	unsigned short: 1, int: 1, unsigned int: 1, long: 1, unsigned long: 1, long long: 1, \
+	unsigned long long: 1, default: 0)
 #define ETW_IS_REAL_(value)	_Generic((value), float: 1, double: 1, default: 0)
 #define ETW_INT_(value, bytes) etw_value_make(ETW_PACK_NUMBER, NULL, (__u64)(value), (bytes) + \
 	ETW_CHECK_(ETW_IS_INT_(+(value)), "the value of an integer field is no integer") + \
-	ETW_CHECK_(sizeof(+(value)) <= ((bytes) < sizeof(int) ? sizeof(int) : (bytes)), "the value is wider than its field"), 0)
+	ETW_CHECK_(sizeof(+(value)) <= ((bytes) < sizeof(int) ? sizeof(int) : (bytes)), \
+		   "the value is wider than its field"), 0)
 #define ETW_BOOL_(value)	etw_value_make(ETW_PACK_NUMBER, NULL, (value) ? 1 : 0, 1, 0)
 #define ETW_REAL_(value) \
 	((value) + (int)ETW_CHECK_(ETW_IS_REAL_(value), "the value of a floating point field is none"))
@@ -534,7 +544,8 @@ static inline const void *etw_value_address(const T *data)
 	long long: 1, float: 1, double: 1, default: 0)
 #define ETW_ELEMENTS_(data, bytes, real, sign) \
 	((void)ETW_CHECK_(sizeof(*(data)) == (bytes) && ((real) ? ETW_IS_REAL_(*(data)) : ETW_IS_INT_(*(data))) && \
-			  (ETW_IS_SIGNED_(*(data))) == (sign), "the array's elements have another type than the field"), \
+			  (ETW_IS_SIGNED_(*(data))) == (sign), \
+			  "the array's elements have another type than the field"), \
 	 (const void *)(data))
 #define ETW_ADDRESS_(data, bytes) \
 	((void)ETW_CHECK_(sizeof(*(data)) == 1 || sizeof(*(data)) == (bytes), \
@@ -548,8 +559,9 @@ static inline const void *etw_value_address(const T *data)
 /* ---------------------------------------------------------------- fields */
 
 /*
- * A field is (type, array, format, count, map, name, value): what ETW_WRITE makes a description and the packing of. Where
- * a field takes a pointer and the number of bytes or elements, that number is evaluated once; NULL is an empty string.
+ * A field is (type, array, format, count, map, name, value): what ETW_WRITE makes a description and the packing of.
+ * Where a field takes a pointer and the number of bytes or elements, that number is evaluated once; NULL is an empty
+ * string.
  *
  *	etw_u8 .. etw_u64, etw_s8 .. etw_s64(name, value)	integers; etw_hex8 .. etw_hex64 are shown in hexadecimal
  *	etw_errno, etw_pid(name, value)				s32; etw_time(name, ns) u64, since the epoch
@@ -564,13 +576,13 @@ static inline const void *etw_value_address(const T *data)
  *	etw_u8_array ..(name, pointer, n)	n elements, counted: u8 .. u64, s8 .. s64, f32, f64, bool
  *	etw_u8_fixed ..(name, pointer, n)	always n elements, a constant
  *	etw_as(format, field)		shown as ETW_FORMAT_* says
- *	etw_named(map, field)		values have names: ETW_VALUE_MAP(map, { 0, "idle" }, { 1, "busy" }); at file scope,
- *					or ETW_FLAG_MAP() if each bit has one
+ *	etw_named(map, field)		values have names: ETW_VALUE_MAP(map, { 0, "idle" }, { 1, "busy" }); at file
+ *					scope, or ETW_FLAG_MAP() if each bit has one
  *	etw_activity(pointer)		first of all: this activity id instead of the thread's current one
  *	etw_related(pointer)		next: the activity id that this one comes from
  *
- * Items that are no fields, each at most once: etw_opcode(n), etw_task(n), etw_id(n), etw_version(n) of the descriptor,
- * constants, and etw_description("one line").
+ * Items that are no fields, each at most once: etw_opcode(n), etw_task(n), etw_id(n), etw_version(n) of the
+ * descriptor, constants, and etw_description("one line").
  */
 #define etw_u8(name, value) \
 	(ETW_TYPE_U8, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, ETW_INT_(value, 1))
@@ -623,11 +635,13 @@ static inline const void *etw_value_address(const T *data)
 #define etw_bin(name, data, n) \
 	(ETW_TYPE_BINARY, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, etw_value_bin(data, n))
 #define etw_guid(name, pointer) \
-	(ETW_TYPE_GUID, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, etw_value_bytes(ETW_ADDRESS_(pointer, 16), 16))
+	(ETW_TYPE_GUID, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, \
+	 etw_value_bytes(ETW_ADDRESS_(pointer, 16), 16))
 #define etw_ipv4(name, pointer) \
 	(ETW_TYPE_IPV4, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, etw_value_bytes(ETW_ADDRESS_(pointer, 4), 4))
 #define etw_ipv6(name, pointer) \
-	(ETW_TYPE_IPV6, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, etw_value_bytes(ETW_ADDRESS_(pointer, 16), 16))
+	(ETW_TYPE_IPV6, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, \
+	 etw_value_bytes(ETW_ADDRESS_(pointer, 16), 16))
 #define etw_mac(name, pointer) \
 	(ETW_TYPE_MAC, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, etw_value_bytes(ETW_ADDRESS_(pointer, 6), 6))
 #define ETW_COUNTED_(type, name, data, n, bytes) \
@@ -693,7 +707,8 @@ static inline const void *etw_value_address(const T *data)
 
 #define ETW_ITEM_(kind, number, text)	(kind, 0, 0, number, NULL, text, etw_value_none())
 /* A constant of 0..@max, else it does not compile. */
-#define ETW_UP_TO_(number, max)		((__u32)(number) + 0 * sizeof(char[(number) >= 0 && (number) <= (max) ? 1 : -1]))
+#define ETW_UP_TO_(number, max) \
+	((__u32)(number) + 0 * sizeof(char[(number) >= 0 && (number) <= (max) ? 1 : -1]))
 #define etw_opcode(number)		ETW_ITEM_(ETW_ITEM_OPCODE, ETW_UP_TO_(number, 255), NULL)
 #define etw_task(number)		ETW_ITEM_(ETW_ITEM_TASK, ETW_UP_TO_(number, 65535), NULL)
 #define etw_id(number)			ETW_ITEM_(ETW_ITEM_ID, ETW_UP_TO_(number, 65535), NULL)
@@ -710,16 +725,19 @@ static inline const void *etw_value_address(const T *data)
 /* ---------------------------------------------------------------- writing */
 
 /*
- * ETW_WRITE(PROVIDER, "Name", LEVEL, KEYWORD, fields ...) writes one event, a statement. Level and keyword are constants;
- * up to 64 fields and items; more can be written with etw_event_write(). Fields are evaluated, from left to right, only if
- * some session wants the event. What goes wrong harms nobody and is counted: see etw_provider_status().
+ * ETW_WRITE(PROVIDER, "Name", LEVEL, KEYWORD, fields ...) writes one event, a statement. Level and keyword are
+ * constants; up to 64 fields and items; more can be written with etw_event_write(). Fields are evaluated, from left
+ * to right, only if some session wants the event. What goes wrong harms nobody and is counted: see
+ * etw_provider_status().
  */
 #define ETW_WRITE(provider, name, ...) \
 	ETW_WRITE_(ETW_CAT_(ETW_EACH_, ETW_COUNT_(__VA_ARGS__)), provider, name, __VA_ARGS__)
 #define ETW_WRITE_(each, provider_, name_, ...) \
 	do { \
-		ETW_ASSERT_(sizeof(name_) > 1 && sizeof(name_) <= ETW_NAME_SIZE, "etw: an event's name has 1 to 63 characters"); \
-		ETW_ASSERT_((ETW_FIRST_(__VA_ARGS__, 0)) >= 0 && (ETW_FIRST_(__VA_ARGS__, 0)) <= 255, "etw: levels are 0 to 255"); \
+		ETW_ASSERT_(sizeof(name_) > 1 && sizeof(name_) <= ETW_NAME_SIZE, \
+			    "etw: an event's name has 1 to 63 characters"); \
+		ETW_ASSERT_((ETW_FIRST_(__VA_ARGS__, 0)) >= 0 && (ETW_FIRST_(__VA_ARGS__, 0)) <= 255, \
+			    "etw: levels are 0 to 255"); \
 		static const struct etw_field_info etw_fields_[] = { \
 			each(ETW_DESCRIBE_, __VA_ARGS__) { NULL, NULL, 0, ETW_ITEM_END, 0, 0, 0 } }; \
 		static struct etw_user_event etw_event_ = { &etw_event_.unknown, &provider_, name_, etw_fields_, \
@@ -732,7 +750,8 @@ static inline const void *etw_value_address(const T *data)
 				each(ETW_EVALUATE_, __VA_ARGS__) \
 				size_t etw_size_ = 0 each(ETW_ADD_, __VA_ARGS__); \
 				__u8 *etw_to_ = etw_size_ <= ETW_WRITING_ROOM ? \
-					etw_writing_.buf + ETW_WRITING_PREFIX : etw_writing_room(&etw_writing_, etw_size_); \
+					etw_writing_.buf + ETW_WRITING_PREFIX : \
+					etw_writing_room(&etw_writing_, etw_size_); \
 				\
 				if (etw_to_) { \
 					each(ETW_PUT_, __VA_ARGS__) \
@@ -870,7 +889,7 @@ static inline const void *etw_value_address(const T *data)
 	{ \
 		etw_provider_stop(&symbol); \
 	} \
-	struct etw_provider symbol = { sizeof(struct etw_provider), sizeof(symbol##_items_) / sizeof(symbol##_items_[0]), \
-		symbol##_items_, NULL, NULL }
+	struct etw_provider symbol = { sizeof(struct etw_provider), \
+		sizeof(symbol##_items_) / sizeof(symbol##_items_[0]), symbol##_items_, NULL, NULL }
 
 #endif /* ETW_PROVIDER_H */
