@@ -87,6 +87,8 @@ FIXTURE(fail_nth)
 	} arg, given;
 	__s32 pids[2];
 	char names[2][ETW_NAME_SIZE];
+	__u16 ids[1];
+	struct etw_predicate predicates[1];
 	struct etw_keyword keywords[64];
 	char room[65536];
 };
@@ -596,6 +598,15 @@ static void describe_enable(self_t *self)
 	e->event_mode = ETW_EVENTS_OUT;
 	e->events = (uintptr_t)self->names;
 	e->nr_events = ARRAY_SIZE(self->names);
+	self->ids[0] = 65000;
+	e->id_mode = ETW_EVENTS_OUT;
+	e->ids = (uintptr_t)self->ids;
+	e->nr_ids = ARRAY_SIZE(self->ids);
+	e->processes = (uintptr_t)self->names;
+	e->nr_processes = ARRAY_SIZE(self->names);
+	self->predicates[0] = (struct etw_predicate){ "tid", ETW_OP_GE, ETW_VALUE_NUMBER, 0, "" };
+	e->predicates = (uintptr_t)self->predicates;
+	e->nr_predicates = ARRAY_SIZE(self->predicates);
 }
 
 static void prepare_enable(self_t *self)

@@ -337,6 +337,62 @@ static size_t make_events(uint64_t which, void *to)
 	return 257 * ETW_NAME_SIZE;
 }
 
+static size_t make_ids(uint64_t which, void *to)
+{
+	uint16_t *ids = to;
+	unsigned int i;
+
+	for (i = 0; i < 257; i++)
+		ids[i] = which % 4 == 3 ? 65535 - i : which + i;
+	return 257 * sizeof(*ids);
+}
+
+static size_t make_processes(uint64_t which, void *to)
+{
+	static const char *const names[] = { "etw_fuzz", "swapper/0", "kworker/0:1", "etw_fuzz_whose_name_is_long", "" };
+	unsigned int i;
+
+	memset(to, 0, 65 * ETW_NAME_SIZE);
+	for (i = 0; i < 65; i++)
+		strcpy((char *)to + i * ETW_NAME_SIZE, names[(which + i) % (which < 12 ? 4 : 5)]);
+	if (which == 14)
+		memset(to, 'x', 65 * ETW_NAME_SIZE);
+	return 65 * ETW_NAME_SIZE;
+}
+
+/* Fields that kernel events have, of every kind; in the end also what is no predicate. */
+static size_t make_predicates(uint64_t which, void *to)
+{
+	static const struct etw_predicate good[] = {
+		{ "comm", ETW_OP_CONTAINS, ETW_VALUE_TEXT, 0, "fuz" }, { "newcomm", ETW_OP_PREFIX, ETW_VALUE_TEXT, 0, "etw" },
+		{ "tid", ETW_OP_GT, ETW_VALUE_NUMBER, 1, "" }, { "prev_state", ETW_OP_BITS, ETW_VALUE_NUMBER, 3, "" },
+		{ "filename", ETW_OP_NE, ETW_VALUE_TEXT, 0, "x" }, { "address", ETW_OP_GE, ETW_VALUE_NUMBER, 1ULL << 63, "" },
+		{ "vtids", ETW_OP_EQ, ETW_VALUE_NUMBER, 1, "" }, { "child_pid", ETW_OP_LE, ETW_VALUE_NUMBER, ~0ULL, "" },
+		{ "exit_code", ETW_OP_EQ, ETW_VALUE_NUMBER, 0, "" }, { "next_comm", ETW_OP_EQ, ETW_VALUE_TEXT, 0, "etw_fuzz" },
+		{ "nobody", ETW_OP_EQ, ETW_VALUE_BYTES, 0, "" },
+	};
+	const unsigned int nr = sizeof(good) / sizeof(good[0]);
+	struct etw_predicate *p = to;
+	unsigned int i;
+
+	for (i = 0; i < 17; i++)
+		p[i] = good[(which + i) % nr];
+	switch (which) {
+	case 12:
+		p[1].op = 0;
+		break;
+	case 13:
+		memset(p[0].text, 'x', sizeof(p[0].text));
+		break;
+	case 14:
+		p[0].kind = 3;
+		break;
+	case 15:
+		memset(p[0].field, 'x', sizeof(p[0].field));
+	}
+	return 17 * sizeof(*p);
+}
+
 /* The address of what a structure points to. */
 static uint64_t place_array(struct worker *w, const struct arg *a, uint64_t v, struct table *table)
 {
@@ -351,6 +407,12 @@ static uint64_t place_array(struct worker *w, const struct arg *a, uint64_t v, s
 		size = make_pids(v >> 16, data);
 	else if (a->kind == KIND_EVENTS)
 		size = make_events(v >> 16, data);
+	else if (a->kind == KIND_IDS)
+		size = make_ids(v >> 16, data);
+	else if (a->kind == KIND_PROCESSES)
+		size = make_processes(v >> 16, data);
+	else if (a->kind == KIND_PREDICATES)
+		size = make_predicates(v >> 16, data);
 	else
 		size = 512;
 	return place(w, 1, where, data, size, table);
@@ -393,6 +455,9 @@ static size_t make_struct(struct worker *w, const struct op *op, const struct ca
 			break;
 		case KIND_PIDS:
 		case KIND_EVENTS:
+		case KIND_IDS:
+		case KIND_PROCESSES:
+		case KIND_PREDICATES:
 		case KIND_ROOM:
 			put(s + a->offset, place_array(w, a, v, table), 8);
 			break;

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #define MAX_CALLS 20
-#define MAX_ARGS 16
+#define MAX_ARGS 28
 
 /* What a number of a call means. */
 enum kind {
@@ -30,6 +30,9 @@ enum kind {
 	KIND_GUID,
 	KIND_PIDS,		/* an array of pids: WHERE_* and, above bit 16, which */
 	KIND_EVENTS,		/* an array of event names, the same */
+	KIND_IDS,		/* of event ids */
+	KIND_PROCESSES,		/* of process names */
+	KIND_PREDICATES,
 	KIND_ROOM,		/* room for an answer, the same */
 };
 

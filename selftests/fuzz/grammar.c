@@ -128,13 +128,20 @@ const struct op ops[] = {
 		NUM(etw_class_query, id, 0, 1, 2, 5, 10, 40, 63, 64, 255, 256, 65534, 65535, 65536, 0x7fffffff, 0x80000000,
 		    0xffffffff)),
 	COMMAND(SESSION_ENABLE, etw_enable, FILES_SESSION, "ESRCH E2BIG ESHUTDOWN ENOSPC ENOMEM", 4,
-		NUM(etw_enable, flags, 0, 0, 0, 0x10, 1, 0x20, 0x80000000), FIELD(etw_enable, name, KIND_PROVIDER, 0),
+		NUM(etw_enable, flags, 0, 0, 0, 0x10, 0x200, 0x210, 0x100, 1, 0x20, 0x80000000), FIELD(etw_enable, name, KIND_PROVIDER, 0),
 		FIELD(etw_enable, guid, KIND_GUID, 0), NUM(etw_enable, level, 0, 0, 4, 5, 1, 255, 256, 0xffffffff),
 		NUM(etw_enable, event_mode, 0, 0, 0, 1, 1, 2, 3, 0xffffffff),
 		NUM(etw_enable, any, 0, 0, 1, 2, 0xff, ~0ULL, 1ULL << 63), NUM(etw_enable, all, 0, 0, 1, 3, ~0ULL),
 		FIELD(etw_enable, pids, KIND_PIDS, 0), FIELD(etw_enable, events, KIND_EVENTS, 0),
 		NUM(etw_enable, nr_pids, 0, 0, 0, 1, 2, 16, 256, 4095, 4096, 4097, 0x40000000, 0xffffffff),
-		NUM(etw_enable, nr_events, 0, 0, 0, 1, 2, 8, 256, 257, 0x4000000, 0xffffffff)),
+		NUM(etw_enable, nr_events, 0, 0, 0, 1, 2, 8, 256, 257, 0x4000000, 0xffffffff),
+		FIELD(etw_enable, ids, KIND_IDS, 0), FIELD(etw_enable, processes, KIND_PROCESSES, 0),
+		FIELD(etw_enable, predicates, KIND_PREDICATES, 0),
+		NUM(etw_enable, nr_ids, 0, 0, 0, 1, 2, 8, 256, 257, 0x80000000, 0xffffffff),
+		NUM(etw_enable, id_mode, 0, 0, 0, 1, 1, 2, 3, 0xffffffff),
+		NUM(etw_enable, nr_processes, 0, 0, 0, 1, 1, 2, 64, 65, 0x4000000, 0xffffffff),
+		NUM(etw_enable, nr_predicates, 0, 0, 0, 1, 1, 1, 2, 4, 16, 17, 0x1c71c72, 0xffffffff),
+		NUM(etw_enable, uid, 0, 0, 0, 0, 1, 65534, 0xffffffff), NUM(etw_enable, reserved, 0, 0, 0, 0, 0, 0, 1)),
 	COMMAND(SESSION_DISABLE, etw_provider_ref, FILES_SESSION, "ESHUTDOWN", 4,
 		NUM(etw_provider_ref, flags, 0, 0, 0, 0, 1, 0x80000000), FIELD(etw_provider_ref, name, KIND_PROVIDER, 0),
 		FIELD(etw_provider_ref, guid, KIND_GUID, 0)),
@@ -294,6 +301,9 @@ static uint64_t make_arg(const struct op *op, const struct arg *a, struct random
 		return random_below(r, 8) ? 0 : random_below(r, 4);
 	case KIND_PIDS:
 	case KIND_EVENTS:
+	case KIND_IDS:
+	case KIND_PROCESSES:
+	case KIND_PREDICATES:
 	case KIND_ROOM:
 		/* "no list" as often as one: the field itself is then 0 */
 		if (a->kind != KIND_ROOM && random_below(r, 3))
@@ -432,7 +442,7 @@ static uint64_t usual(const struct op *op, const struct arg *a)
 {
 	if (a->kind == KIND_SIZE)
 		return op->size;
-	if (a->kind == KIND_PIDS || a->kind == KIND_EVENTS)
+	if (a->kind >= KIND_PIDS && a->kind <= KIND_PREDICATES)
 		return WHERE_NULL;
 	return 0;
 }
@@ -463,6 +473,9 @@ void program_print(const struct program *p, FILE *out)
 			case KIND_POINTER:
 			case KIND_PIDS:
 			case KIND_EVENTS:
+			case KIND_IDS:
+			case KIND_PROCESSES:
+			case KIND_PREDICATES:
 			case KIND_ROOM:
 				fprintf(out, " %s=%s", a->name, wheres[(v & 0xff) % NR_WHERE]);
 				if (v >> 8)
@@ -492,6 +505,9 @@ static const char *read_value(const struct arg *a, const char *text, uint64_t *v
 	case KIND_POINTER:
 	case KIND_PIDS:
 	case KIND_EVENTS:
+	case KIND_IDS:
+	case KIND_PROCESSES:
+	case KIND_PREDICATES:
 	case KIND_ROOM:
 		for (i = 0; i < NR_WHERE; i++) {
 			size_t len = strlen(wheres[i]);
