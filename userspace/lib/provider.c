@@ -77,10 +77,17 @@ static size_t bytes_size(void)
 	return page > ETW_MAX_EVENTS ? page : ETW_MAX_EVENTS;
 }
 
-/* Enable bytes of a registration that is not attached: 1 has the next event come to ask. */
+/* Enable bytes of a registration that is not attached. */
 static void set_bytes(struct etw_registration *reg, int value)
 {
 	memset(reg->bytes, value, bytes_size());
+}
+
+/* Puts memory of our own, zeros, where the module's enable bytes may be. */
+static int map_own(struct etw_registration *reg)
+{
+	return mmap(reg->bytes, bytes_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+			       MAP_FAILED ? -errno : 0;
 }
 
 static void in_child(void)
@@ -98,8 +105,11 @@ static void in_child(void)
 	etw_watch_forked();
 	for (reg = etw_registrations; reg; reg = reg->next) {
 		reg->running = false;
-		if (etw_unattached(reg))
-			set_bytes(reg, 1);
+		/* Who has a callback needs a file of its own: see etw_after_fork(). */
+		if (reg->fn && reg->fd >= 0 && !map_own(reg))
+			set_bytes(reg, ETW_BYTE_ASK);
+		else if (etw_unattached(reg))
+			set_bytes(reg, ETW_BYTE_ASK);
 	}
 	etw_unlock();
 }
@@ -290,10 +300,7 @@ void etw_detach(struct etw_registration *reg)
 {
 	int fd = reg->fd;
 
-	if (mmap(reg->bytes, bytes_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-	    MAP_FAILED)
-		return;
-	if (fd < 0)
+	if (map_own(reg) || fd < 0)
 		return;
 	etw_watch_detaching(reg);
 	if (is_ours(reg))
@@ -416,7 +423,7 @@ static int check_options(const struct etw_provider_options *o)
 static void ask_or_not(struct etw_registration *reg)
 {
 	if (reg->fd < 0)
-		set_bytes(reg, etw_unattached(reg) && reg->poll_fd < 0);
+		set_bytes(reg, etw_unattached(reg) && reg->poll_fd < 0 ? ETW_BYTE_ASK : 0);
 }
 
 static int reg_make(const struct etw_provider_options *o, struct etw_provider *provider,

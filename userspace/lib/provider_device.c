@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * The device as the provider half sees it: a few calls, weak so that a test puts a fake in their place. It must not
- * know what is registered or written. Straight system calls, where libc would add a cancellation point.
+ * know what is registered or written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 
 #include "provider_int.h"
+
+ssize_t (*etw_device_fake_write)(int fd, const void *buf, size_t size);
 
 #define WEAK __attribute__((weak))
 
@@ -45,11 +47,4 @@ WEAK int etw_device_ioctl(int fd, unsigned long command, void *arg)
 WEAK int etw_device_map(int fd, void *at, size_t size)
 {
 	return mmap(at, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ? -errno : 0;
-}
-
-WEAK ssize_t etw_device_write(int fd, const void *buf, size_t size)
-{
-	long ret = syscall(SYS_write, fd, buf, size);
-
-	return ret < 0 ? -errno : ret;
 }

@@ -6,8 +6,12 @@
 #ifndef ETW_PROVIDER_INT_H
 #define ETW_PROVIDER_INT_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <unistd.h>
+
+#include <sys/syscall.h>
 
 #include <etw/provider.h>
 
@@ -17,10 +21,39 @@
 int etw_device_open(void);
 int etw_device_ioctl(int fd, unsigned long command, void *arg);
 int etw_device_map(int fd, void *at, size_t size);
-ssize_t etw_device_write(int fd, const void *buf, size_t size);
+/* Instead of the system call, if not NULL. */
+extern ssize_t (*etw_device_fake_write)(int fd, const void *buf, size_t size);
 /* Where the device appears, and as what. */
 const char *etw_device_dir(void);
 const char *etw_device_name(void);
+
+/* Without errno, and no cancellation point. */
+static inline ssize_t etw_device_write(int fd, const void *buf, size_t size)
+{
+	long ret;
+
+	if (__builtin_expect(etw_device_fake_write != NULL, 0))
+		return etw_device_fake_write(fd, buf, size);
+#if defined(__x86_64__) && defined(__LP64__)
+	__asm__ volatile("syscall" : "=a"(ret) : "0"(SYS_write), "D"(fd), "S"(buf), "d"(size) : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = SYS_write, x0 __asm__("x0") = fd, x2 __asm__("x2") = size;
+	register const void *x1 __asm__("x1") = buf;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+	ret = x0;
+#else
+	{
+		int saved = errno;
+
+		ret = syscall(SYS_write, fd, buf, size);
+		if (ret < 0)
+			ret = -errno;
+		errno = saved;
+	}
+#endif
+	return ret;
+}
 
 /* ---- a thread ---- */
 

@@ -48,18 +48,24 @@ static __attribute__((cold, noinline)) bool attach_again(struct etw_registration
 	return again;
 }
 
-static int write_out(struct etw_registration *reg, const void *buf, size_t size)
+static __attribute__((cold, noinline)) int not_written(struct etw_registration *reg, const void *buf, size_t size, int err)
 {
-	ssize_t ret = etw_device_write(__atomic_load_n(&reg->fd, __ATOMIC_RELAXED), buf, size);
+	ssize_t ret;
 
-	if (__builtin_expect(ret >= 0, 1))
-		return 0;
-	if (ret == -EBADF && attach_again(reg)) {
+	if (err == -EBADF && attach_again(reg)) {
 		ret = etw_device_write(__atomic_load_n(&reg->fd, __ATOMIC_RELAXED), buf, size);
 		if (ret >= 0)
 			return 0;
+		err = ret;
 	}
-	return failed(reg, ret);
+	return failed(reg, err);
+}
+
+static inline int write_out(struct etw_registration *reg, const void *buf, size_t size)
+{
+	ssize_t ret = etw_device_write(__atomic_load_n(&reg->fd, __ATOMIC_RELAXED), buf, size);
+
+	return __builtin_expect(ret >= 0, 1) ? 0 : not_written(reg, buf, size, ret);
 }
 
 /* ---- batches ---- */
@@ -78,7 +84,7 @@ static int flush(struct etw_batch *b)
 }
 
 /* A batch that is being changed, by whom a signal interrupted, takes nothing: the event is written. */
-static int batch_add(struct etw_batch *b, struct etw_registration *reg, const void *event, size_t size)
+static __attribute__((noinline)) int batch_add(struct etw_batch *b, struct etw_registration *reg, const void *event, size_t size)
 {
 	int err = 0;
 
@@ -114,12 +120,11 @@ int etw_batch_begin(struct etw_batch *batch, void *buf, size_t size)
 
 int etw_batch_flush(struct etw_batch *batch)
 {
-	int saved = errno, err;
+	int err;
 
 	batch->busy = 1;
 	flush(batch);
 	batch->busy = 0;
-	errno = saved;
 	err = batch->error;
 	batch->error = 0;
 	return err ? etw_error_errno(err, "events of a batch") : 0;
@@ -136,11 +141,19 @@ int etw_batch_end(struct etw_batch *batch)
 	return etw_batch_flush(batch);
 }
 
-static int commit(struct etw_registration *reg, const void *event, size_t size)
+static inline int commit(struct etw_registration *reg, struct etw_batch *b, const void *event, size_t size)
 {
-	struct etw_batch *b = etw_thread.batch;
-
 	return __builtin_expect(!b, 1) ? write_out(reg, event, size) : batch_add(b, reg, event, size);
+}
+
+/* The event's head before its fields, and the ids that are there already. */
+static inline int finish(struct etw_registration *reg, struct etw_batch *b, __u8 *at, unsigned int index, size_t size)
+{
+	const struct etw_write head = { sizeof(head) + size, index, 0 };
+
+	at -= sizeof(head);
+	memcpy(at, &head, sizeof(head));
+	return commit(reg, b, at, sizeof(head) + size);
 }
 
 /* ---- the macros ---- */
@@ -171,37 +184,48 @@ static __attribute__((cold, noinline)) bool not_ready(struct etw_user_event *ev,
 	return etw_event_ready(ev, form) || !etw_event_enabled(ev);
 }
 
-static bool just_write(struct etw_registration *reg, unsigned int state)
+int etw_writing_ready(struct etw_user_event *ev)
 {
-	return reg && (state & EVENT_KNOWN) && __atomic_load_n(&reg->fd, __ATOMIC_RELAXED) >= 0 && !etw_forked;
+	return !not_ready(ev, 0);
 }
 
-int etw_writing_begin(struct etw_writing *w, struct etw_user_event *ev)
+/* With the thread's current activity id, if the event is one that takes it. */
+static __attribute__((noinline)) int end_with_id(struct etw_user_event *ev, struct etw_registration *reg, __u8 *fields,
+						 size_t size)
 {
-	struct etw_registration *reg = __atomic_load_n(&ev->provider->registration, __ATOMIC_ACQUIRE);
-	unsigned int state = __atomic_load_n(&ev->state, __ATOMIC_ACQUIRE);
+	struct etw_thread *t = &etw_thread;
+	unsigned int state = __atomic_load_n(&ev->state, __ATOMIC_ACQUIRE), index = ev->index[0], prefix = 0;
 
-	if (__builtin_expect(!just_write(reg, state), 0)) {
-		if (not_ready(ev, 0))
-			return 0;
-		reg = ev->provider->registration;
-		state = ev->state;
-	}
-	w->event = ev;
-	w->registration = reg;
-	w->fields = w->buf + ETW_WRITING_PREFIX;
-	w->index = ev->index[0];
-	w->prefix = 0;
 	if (state & EVENT_HALF) {
-		w->prefix = 16;
-	} else if ((etw_thread.activity[0] | etw_thread.activity[1]) && !(state & EVENT_OWN)) {
+		prefix = 16;
+	} else if (!(state & EVENT_OWN)) {
 		/* An event that cannot have the id is better than none. */
 		if ((state & EVENT_ACTIVITY) || !etw_event_ready(ev, 1)) {
-			w->index = ev->index[1];
-			w->prefix = 16;
+			index = ev->index[1];
+			prefix = 16;
 		}
 	}
-	return 1;
+	if (size > ETW_MAX_PAYLOAD - prefix)
+		return failed(reg, -E2BIG);
+	memcpy(fields - prefix, t->activity, prefix);
+	return finish(reg, t->batch, fields - prefix, index, prefix + size);
+}
+
+static inline int end(struct etw_user_event *ev, __u8 *fields, size_t size)
+{
+	struct etw_registration *reg = __atomic_load_n(&ev->provider->registration, __ATOMIC_ACQUIRE);
+	struct etw_thread *t = &etw_thread;
+
+	if (__builtin_expect(!reg, 0))
+		return 0;
+	if (t->activity[0] | t->activity[1] | (ev->state & EVENT_HALF))
+		return end_with_id(ev, reg, fields, size);
+	return finish(reg, t->batch, fields, ev->index[0], size);
+}
+
+void etw_writing_end(struct etw_user_event *ev, __u8 *fields, size_t size)
+{
+	end(ev, fields, size);
 }
 
 static void free_large(void *large)
@@ -232,13 +256,16 @@ static __attribute__((destructor)) void forget_large(void)
 }
 
 /* A thread keeps its buffer for large events; one that a signal handler needs meanwhile is for once. */
-__u8 *etw_writing_room(struct etw_writing *w, size_t size)
+__u8 *etw_writing_room(struct etw_user_event *ev, size_t size)
 {
+	struct etw_registration *reg = __atomic_load_n(&ev->provider->registration, __ATOMIC_ACQUIRE);
 	int saved = errno;
 	__u8 *large = NULL;
 
-	if (size > ETW_MAX_PAYLOAD - w->prefix) {
-		failed(w->registration, -E2BIG);
+	if (!reg)
+		return NULL;
+	if (size > ETW_MAX_PAYLOAD) {
+		failed(reg, -E2BIG);
 		return NULL;
 	}
 	if (!etw_thread.large_used) {
@@ -257,32 +284,27 @@ __u8 *etw_writing_room(struct etw_writing *w, size_t size)
 		large = map_large();
 	errno = saved;
 	if (!large) {
-		failed(w->registration, -ENOMEM);
+		failed(reg, -ENOMEM);
 		return NULL;
 	}
-	w->fields = large + ETW_WRITING_PREFIX;
-	return w->fields;
+	return large + ETW_WRITING_PREFIX;
 }
 
-void etw_writing_end(struct etw_writing *w, size_t size)
+static void give_room_back(__u8 *fields)
 {
-	const size_t total = sizeof(struct etw_write) + w->prefix + size;
-	__u8 *at = w->fields - w->prefix;
-	struct etw_write head = { total, w->index, 0 };
 	int saved = errno;
 
-	if (w->prefix)
-		memcpy(at, etw_thread.activity, 16);
-	at -= sizeof(head);
-	memcpy(at, &head, sizeof(head));
-	commit(w->registration, at, total);
-	if (__builtin_expect(w->fields != w->buf + ETW_WRITING_PREFIX, 0)) {
-		if (w->fields == etw_thread.large + ETW_WRITING_PREFIX)
-			etw_thread.large_used = false;
-		else
-			free_large(w->fields - ETW_WRITING_PREFIX);
-	}
+	if (fields == etw_thread.large + ETW_WRITING_PREFIX)
+		etw_thread.large_used = false;
+	else
+		free_large(fields - ETW_WRITING_PREFIX);
 	errno = saved;
+}
+
+void etw_writing_end_large(struct etw_user_event *ev, __u8 *fields, size_t size)
+{
+	end(ev, fields, size);
+	give_room_back(fields);
 }
 
 /* ---- at run time ---- */
@@ -308,66 +330,49 @@ static void iov_copy(__u8 *to, const struct iovec *iov, int nr)
 	}
 }
 
-/*
- * The ids of one event, and which form of it they need. NULL: the thread's current one, none. An error: the event
- * cannot have them.
- */
-static int choose_form(struct etw_writing *w, const struct etw_event_data *d, const __u8 **activity)
+/* With the ids that the caller gives. */
+static int end_with_ids(const struct etw_event_data *d, __u8 *fields, size_t size)
 {
 	struct etw_user_event *ev = d->event;
-	unsigned int form = d->related ? 2 : 1;
+	struct etw_registration *reg = __atomic_load_n(&ev->provider->registration, __ATOMIC_ACQUIRE);
+	const __u8 *activity = d->activity ? d->activity : (const __u8 *)etw_thread.activity;
+	const unsigned int form = d->related ? 2 : 1;
+	int err = 0;
 
-	if (!d->activity && !d->related)
+	if (!reg)
 		return 0;
 	if (ev->state & (EVENT_OWN | EVENT_HALF))
-		return etw_error(-EINVAL, "event %s has activity ids among its fields", ev->name);
-	if (!(ev->state & (form == 2 ? EVENT_RELATED : EVENT_ACTIVITY))) {
-		int err = etw_event_ready(ev, form);
-
-		if (err)
-			return err;
-	}
-	w->index = ev->index[form];
-	w->prefix = form * 16;
-	if (d->activity)
-		*activity = d->activity;
-	return 0;
+		err = etw_error(-EINVAL, "event %s has activity ids among its fields", ev->name);
+	else if (!(ev->state & (form == 2 ? EVENT_RELATED : EVENT_ACTIVITY)))
+		err = etw_event_ready(ev, form);
+	if (!err && size > ETW_MAX_PAYLOAD - form * 16)
+		err = -E2BIG;
+	if (err)
+		return failed(reg, err);
+	fields -= form * 16;
+	memcpy(fields, activity, 16);
+	if (form == 2)
+		memcpy(fields + 16, d->related, 16);
+	return finish(reg, etw_thread.batch, fields, ev->index[form], form * 16 + size);
 }
 
 static int write_one(const struct etw_event_data *d)
 {
-	const __u8 *activity = (const __u8 *)etw_thread.activity;
-	size_t size = iov_size(d->iov, d->nr), total;
-	struct etw_write head;
-	struct etw_writing w;
-	__u8 *to, *at;
+	__u8 buf[ETW_WRITING_PREFIX + ETW_WRITING_ROOM], *fields = buf + ETW_WRITING_PREFIX;
+	const size_t size = iov_size(d->iov, d->nr);
 	int err;
 
-	if (!etw_event_enabled(d->event) || !etw_writing_begin(&w, d->event))
+	if (!etw_event_enabled(d->event) || (*d->event->enabled == ETW_BYTE_ASK && !etw_writing_ready(d->event)))
 		return 0;
-	err = choose_form(&w, d, &activity);
-	if (err)
-		return failed(w.registration, err);
-	to = size <= ETW_WRITING_ROOM ? w.fields : etw_writing_room(&w, size);
-	if (!to)
-		return -E2BIG;
-	iov_copy(to, d->iov, d->nr);
-	total = sizeof(head) + w.prefix + size;
-	at = to - w.prefix;
-	if (w.prefix)
-		memcpy(at, activity, 16);
-	if (w.prefix == 32)
-		memcpy(at + 16, d->related, 16);
-	at -= sizeof(head);
-	head = (struct etw_write){ total, w.index, 0 };
-	memcpy(at, &head, sizeof(head));
-	err = commit(w.registration, at, total);
-	if (to != w.buf + ETW_WRITING_PREFIX) {
-		if (to == etw_thread.large + ETW_WRITING_PREFIX)
-			etw_thread.large_used = false;
-		else
-			free_large(to - ETW_WRITING_PREFIX);
+	if (size > ETW_WRITING_ROOM) {
+		fields = etw_writing_room(d->event, size);
+		if (!fields)
+			return -E2BIG;
 	}
+	iov_copy(fields, d->iov, d->nr);
+	err = d->activity || d->related ? end_with_ids(d, fields, size) : end(d->event, fields, size);
+	if (size > ETW_WRITING_ROOM)
+		give_room_back(fields);
 	return err;
 }
 

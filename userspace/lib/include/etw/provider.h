@@ -219,7 +219,7 @@ struct etw_user_event {
 	const struct etw_field_info *fields;	/* up to ETW_ITEM_END */
 	__u64 keyword;
 	__u8 level;
-	__u8 unknown;				/* 1; @enabled points here until the library knows the event */
+	__u8 unknown;				/* ETW_BYTE_ASK; @enabled points here until it is known */
 	__u8 reserved;
 	__u8 state;
 	__u16 index[3];				/* with no activity id, with one, with a related one too */
@@ -314,21 +314,15 @@ ETW_API int etw_batch_end(struct etw_batch *batch);
 
 /* ---------------------------------------------------------------- what the macros call */
 
-#define ETW_WRITING_PREFIX	40	/* head of the event and two activity ids */
+#define ETW_BYTE_ASK		255	/* an enable byte of the library's: look first whether the module is there */
+#define ETW_WRITING_PREFIX	40	/* room before an event's fields, for its head and two activity ids */
 #define ETW_WRITING_ROOM	256	/* larger events take another buffer */
-struct etw_writing {
-	struct etw_user_event *event;
-	struct etw_registration *registration;
-	__u8 *fields;
-	__u32 prefix;
-	__u32 index;
-	__u8 buf[ETW_WRITING_PREFIX + ETW_WRITING_ROOM];
-};
 /* 1: a session wants it, go on. */
-ETW_API int etw_writing_begin(struct etw_writing *writing, struct etw_user_event *event);
-/* Room for @size bytes of fields; NULL: they are too large. */
-ETW_API __u8 *etw_writing_room(struct etw_writing *writing, size_t size);
-ETW_API void etw_writing_end(struct etw_writing *writing, size_t size);
+ETW_API int etw_writing_ready(struct etw_user_event *event);
+/* Room for @size bytes of fields, for etw_writing_end_large(); NULL: they are too large. */
+ETW_API __u8 *etw_writing_room(struct etw_user_event *event, size_t size);
+ETW_API void etw_writing_end(struct etw_user_event *event, __u8 *fields, size_t size);
+ETW_API void etw_writing_end_large(struct etw_user_event *event, __u8 *fields, size_t size);
 ETW_API void etw_provider_start(struct etw_provider *provider, struct etw_user_event **begin,
 				struct etw_user_event **end);
 ETW_API void etw_provider_stop(struct etw_provider *provider);
@@ -741,23 +735,23 @@ static inline const void *etw_value_address(const T *data)
 		static const struct etw_field_info etw_fields_[] = { \
 			each(ETW_DESCRIBE_, __VA_ARGS__) { NULL, NULL, 0, ETW_ITEM_END, 0, 0, 0 } }; \
 		static struct etw_user_event etw_event_ = { &etw_event_.unknown, &provider_, name_, etw_fields_, \
-			ETW_SECOND_(__VA_ARGS__, 0, 0), ETW_FIRST_(__VA_ARGS__, 0), 1, 0, 0, { 0, 0, 0 }, NULL }; \
+			ETW_SECOND_(__VA_ARGS__, 0, 0), ETW_FIRST_(__VA_ARGS__, 0), ETW_BYTE_ASK, 0, 0, { 0, 0, 0 }, NULL }; \
 		ETW_LINK_(etw_event_); \
-		if (etw_event_enabled(&etw_event_)) { \
-			struct etw_writing etw_writing_; \
+		if (etw_event_enabled(&etw_event_) && \
+		    (ETW_BYTE_(&etw_event_) != ETW_BYTE_ASK || etw_writing_ready(&etw_event_))) { \
+			each(ETW_EVALUATE_, __VA_ARGS__) \
+			const size_t etw_size_ = 0 each(ETW_ADD_, __VA_ARGS__); \
+			__u8 etw_buf_[ETW_WRITING_PREFIX + ETW_WRITING_ROOM]; \
+			__u8 *etw_at_ = etw_size_ <= ETW_WRITING_ROOM ? etw_buf_ + ETW_WRITING_PREFIX : \
+				etw_writing_room(&etw_event_, etw_size_), *etw_to_ = etw_at_; \
 			\
-			if (etw_writing_begin(&etw_writing_, &etw_event_)) { \
-				each(ETW_EVALUATE_, __VA_ARGS__) \
-				size_t etw_size_ = 0 each(ETW_ADD_, __VA_ARGS__); \
-				__u8 *etw_to_ = etw_size_ <= ETW_WRITING_ROOM ? \
-					etw_writing_.buf + ETW_WRITING_PREFIX : \
-					etw_writing_room(&etw_writing_, etw_size_); \
-				\
-				if (etw_to_) { \
-					each(ETW_PUT_, __VA_ARGS__) \
-					(void)etw_to_; \
-					etw_writing_end(&etw_writing_, etw_size_); \
-				} \
+			if (etw_to_) { \
+				each(ETW_PUT_, __VA_ARGS__) \
+				(void)etw_to_; \
+				if (etw_size_ <= ETW_WRITING_ROOM) \
+					etw_writing_end(&etw_event_, etw_at_, etw_size_); \
+				else \
+					etw_writing_end_large(&etw_event_, etw_at_, etw_size_); \
 			} \
 		} \
 	} while (0)
