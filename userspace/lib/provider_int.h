@@ -35,12 +35,18 @@ static inline ssize_t etw_device_write(int fd, const void *buf, size_t size)
 	if (__builtin_expect(etw_device_fake_write != NULL, 0))
 		return etw_device_fake_write(fd, buf, size);
 #if defined(__x86_64__) && defined(__LP64__)
-	__asm__ volatile("syscall" : "=a"(ret) : "0"(SYS_write), "D"(fd), "S"(buf), "d"(size) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "0"(SYS_write), "D"(fd), "S"(buf), "d"(size)
+			 : "rcx", "r11", "memory");
 #elif defined(__aarch64__)
 	register long x8 __asm__("x8") = SYS_write, x0 __asm__("x0") = fd, x2 __asm__("x2") = size;
 	register const void *x1 __asm__("x1") = buf;
 
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+	__asm__ volatile("svc 0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2)
+			 : "memory");
 	ret = x0;
 #else
 	{

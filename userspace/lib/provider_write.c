@@ -48,7 +48,8 @@ static __attribute__((cold, noinline)) bool attach_again(struct etw_registration
 	return again;
 }
 
-static __attribute__((cold, noinline)) int not_written(struct etw_registration *reg, const void *buf, size_t size, int err)
+static __attribute__((cold, noinline)) int not_written(struct etw_registration *reg, const void *buf, size_t size,
+						       int err)
 {
 	ssize_t ret;
 
@@ -83,27 +84,54 @@ static int flush(struct etw_batch *b)
 	return err;
 }
 
-/* A batch that is being changed, by whom a signal interrupted, takes nothing: the event is written. */
-static __attribute__((noinline)) int batch_add(struct etw_batch *b, struct etw_registration *reg, const void *event, size_t size)
+static __attribute__((noinline)) int batch_make_room(struct etw_batch *b, struct etw_registration *reg,
+						     const void *event, size_t size)
 {
-	int err = 0;
+	int err;
 
+	/* It is being changed, by whom a signal interrupted. */
 	if (b->busy)
 		return write_out(reg, event, size);
 	b->busy = 1;
-	__asm__ volatile("" ::: "memory");
-	if (b->registration != reg || size > b->size - b->used)
-		err = flush(b);
+	err = flush(b);
 	b->registration = reg;
 	if (size > b->size) {
 		err = write_out(reg, event, size);
 	} else {
-		memcpy(b->buf + b->used, event, size);
-		b->used += size;
+		memcpy(b->buf, event, size);
+		b->used = size;
 	}
-	__asm__ volatile("" ::: "memory");
 	b->busy = 0;
 	return err;
+}
+
+/* Without a call, which costs more than it copies; at least 8 bytes. */
+static inline void copy(__u8 *to, const __u8 *from, size_t size)
+{
+	size_t i;
+
+	if (size < 16) {
+		memcpy(to, from, 8);
+		for (i = 8; i < size; i++)
+			to[i] = from[i];
+		return;
+	}
+	for (i = 0; i + 16 <= size; i += 16)
+		memcpy(to + i, from + i, 16);
+	memcpy(to + size - 16, from + size - 16, 16);
+}
+
+static inline int batch_add(struct etw_batch *b, struct etw_registration *reg, const void *event, size_t size)
+{
+	if (b->busy || b->registration != reg || size > b->size - b->used)
+		return batch_make_room(b, reg, event, size);
+	b->busy = 1;
+	__asm__ volatile("" ::: "memory");
+	copy(b->buf + b->used, event, size);
+	b->used += size;
+	__asm__ volatile("" ::: "memory");
+	b->busy = 0;
+	return 0;
 }
 
 int etw_batch_begin(struct etw_batch *batch, void *buf, size_t size)

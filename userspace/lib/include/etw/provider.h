@@ -735,7 +735,8 @@ static inline const void *etw_value_address(const T *data)
 		static const struct etw_field_info etw_fields_[] = { \
 			each(ETW_DESCRIBE_, __VA_ARGS__) { NULL, NULL, 0, ETW_ITEM_END, 0, 0, 0 } }; \
 		static struct etw_user_event etw_event_ = { &etw_event_.unknown, &provider_, name_, etw_fields_, \
-			ETW_SECOND_(__VA_ARGS__, 0, 0), ETW_FIRST_(__VA_ARGS__, 0), ETW_BYTE_ASK, 0, 0, { 0, 0, 0 }, NULL }; \
+			ETW_SECOND_(__VA_ARGS__, 0, 0), ETW_FIRST_(__VA_ARGS__, 0), ETW_BYTE_ASK, 0, 0, { 0, 0, 0 }, \
+			NULL }; \
 		ETW_LINK_(etw_event_); \
 		if (etw_event_enabled(&etw_event_) && \
 		    (ETW_BYTE_(&etw_event_) != ETW_BYTE_ASK || etw_writing_ready(&etw_event_))) { \
