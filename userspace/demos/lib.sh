@@ -65,6 +65,35 @@ word() {
 	sed -n "s/.*\\b$1=\\([^ ]*\\).*/\\1/p" "$2" | head -n 1
 }
 
+# activities FILE: what the list of activities in a summary says, a line for each: milliseconds in all, on a CPU, for a disk, in no
+# thread's hands; begin; name and fields; in brackets the disks whose reads it waited for.
+activities() {
+	# shellcheck disable=SC2016	# awk
+	awk '
+	function ms(n, unit) { return n * (unit == "s" ? 1000 : unit == "ms" ? 1 : unit == "us" ? 1e-3 : 1e-6) }
+	function next_ms(  v) {
+		if ($(at) == "-") { at++; return 0 }
+		v = ms($(at), $(at + 1)); at += 2
+		return v
+	}
+	function put() { if (row != "") print row, "[" disks "]"; row = disks = "" }
+	/^ *DURATION/ { list = 1; next }
+	/^PAGE FAULTS/ { put(); list = 0 }
+	list && / [+-][0-9]+\.[0-9][0-9][0-9][0-9][0-9][0-9]  / {
+		put(); at = 1
+		all = next_ms(); cpu = next_ms(); next_ms(); disk = next_ms(); next_ms(); idle = next_ms(); next_ms()
+		row = sprintf("%.4f %.4f %.4f %.4f %s", all, cpu, disk, idle, $(at))
+		for (at++; at <= NF; at++) row = row " " $(at)
+	}
+	list && / waited .* for a read of / { sub(/.* read of /, ""); sub(/,.*/, ""); if (!index(disks, $0)) disks = disks $0 }
+	END { put() }' "$1"
+}
+
+# What a summary says of activities, without what is before and after it.
+activity_part() {
+	sed -n '/^ACTIVITIES/,/^PAGE FAULTS/{/^PAGE FAULTS/!p}' "$1"
+}
+
 finish() {
 	[ -z "$ASSERT" ] || echo "1..$CHECKS"
 	[ "$FAILED" = 0 ]
