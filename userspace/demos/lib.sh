@@ -8,7 +8,7 @@ set -eu
 ASSERT=
 [ "${1-}" = --assert ] && ASSERT=1
 # shellcheck disable=SC2034	# for the demos
-OUT=/out
+OUT=${OUT:-/out}
 CHECKS=0
 FAILED=0
 

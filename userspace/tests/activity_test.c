@@ -157,7 +157,8 @@ static void make(const char *dir, bool whole)
 	for (__u32 i = 0; i < NR; i++)
 		if (etw_classes_add(table, buf, synth_schema(buf, i, &classes[i])) != 1)
 			abort();
-	if (etw_output_create(dir, &facts, &options, &output) || etw_output_classes(output, table, NR) || etw_output_cpu(output, 0)) {
+	if (etw_output_create(dir, &facts, &options, &output) || etw_output_classes(output, table, NR) ||
+	    etw_output_cpu(output, 0)) {
 		printf("Bail out! %s\n", etw_last_error());
 		exit(1);
 	}
