@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The filters of an enable beyond pids and event names: event ids, process names and predicates, on real events of the
- * kernel providers. What passes is compared with what a session without filters has seen, record by record, and with the
+ * kernel providers and of programs. What passes is compared with what a session without filters has seen, record by record, and with the
  * counts of the workload. Predicates alone are the business of kmod/kunit/predicate_kunit.c.
  */
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "emitter.h"
 #include "etw_test.h"
 
 #define DISK "/dev/vda"
@@ -726,6 +727,206 @@ TEST_F(filters, block)
 	e.nr_predicates = 3;
 	p[1] = number("nr_sector", ETW_OP_GT, 8);
 	EXPECT_PASSING("block", &e, nothing, 0, ASSERT_EQ(0, work_read(DISK, 40)));
+}
+
+/* ---- events of programs ---- */
+
+#define NR_REQUESTS 100
+
+/* Number of the event, whose fields all follow from it. */
+static uint32_t put_request(uint8_t *to, unsigned int i)
+{
+	const double ratio = i / 8.0 - 4;
+	const uint32_t three = 3;
+	const uint64_t last = 1000 + i;
+	uint8_t *at = to;
+
+	memset(at, 0, 16);
+	at[3] = i;
+	at += 16;
+	at += sprintf((char *)at, "%s/file%u", i % 2 ? "/a" : "/tmp", i) + 1;
+	memcpy(at, &three, 4);
+	memcpy(at + 4, "xyz", 3);
+	at += 7;
+	memcpy(at, &(uint32_t){ i }, 4);
+	memcpy(at + 4, &ratio, 8);
+	memcpy(at + 12, (uint8_t[4]){ 10, 0, 0, i }, 4);
+	at += 16;
+	memcpy(at, &three, 4);
+	memcpy(at + 4, (int16_t[3]){ -1, i, 1 }, 6);
+	at += 10;
+	*at++ = i % 3 == 0;
+	memcpy(at, &last, 8);
+	return at + 8 - to;
+}
+
+static int request_register(int provider, const char *event, uint16_t id)
+{
+	static const struct {
+		const char *name;
+		uint8_t type;
+	} fields[] = {
+		{ "activity_id", ETW_TYPE_GUID }, { "path", ETW_TYPE_STRING }, { "data", ETW_TYPE_BINARY }, { "count", ETW_TYPE_U32 },
+		{ "ratio", ETW_TYPE_F64 }, { "addr", ETW_TYPE_IPV4 }, { "deltas", ETW_TYPE_S16 }, { "ok", ETW_TYPE_BOOL },
+		{ "last", ETW_TYPE_U64 },
+	};
+	static struct schema_maker m;
+	unsigned int i;
+
+	schema_begin(&m, event, ARRAY_SIZE(fields));
+	schema_head(&m)->event_id = id;
+	for (i = 0; i < ARRAY_SIZE(fields); i++)
+		schema_field(&m, i, fields[i].name, fields[i].type);
+	schema_field(&m, 6, "deltas", ETW_TYPE_S16)->array = ETW_ARRAY_COUNTED;
+	return provider_event(provider, m.bytes, schema_done(&m));
+}
+
+/* Half of them one by one, the others in writes of ten. 0 or -errno. */
+static int write_requests(int provider, int index)
+{
+	static uint8_t buf[4096], payload[256];
+	size_t used = 0;
+	unsigned int i;
+
+	for (i = 0; i < NR_REQUESTS; i++) {
+		used = write_add(buf, used, index, payload, put_request(payload, i));
+		if (i >= NR_REQUESTS / 2 && i % 10 != 9)
+			continue;
+		if (write(provider, buf, used) != (ssize_t)used)
+			return errno ? -errno : -EIO;
+		used = 0;
+	}
+	return 0;
+}
+
+static struct etw_predicate bytes(const char *field, const void *value, size_t len)
+{
+	struct etw_predicate p = { .op = ETW_OP_EQ, .kind = ETW_VALUE_BYTES };
+
+	snprintf((char *)p.field, sizeof(p.field), "%s", field);
+	memcpy(p.text, value, len);
+	return p;
+}
+
+static struct etw_predicate real(const char *field, __u32 op, double value)
+{
+	__u64 bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return number(field, op, bits);
+}
+
+TEST_F(filters, programs)
+{
+	static const uint8_t guid[16] = { [3] = 7 }, addr[4] = { 10, 0, 0, 42 };
+	const struct {
+		const char *what;
+		struct etw_predicate p[2];
+		unsigned int nr;
+		bool any;
+		unsigned int passing;
+	} rows[] = {
+		{ "string", { text("path", ETW_OP_PREFIX, "/a") }, 1, false, 50 },
+		{ "part", { text("path", ETW_OP_CONTAINS, "file3") }, 1, false, 11 },
+		{ "number behind a string", { number("count", ETW_OP_GE, 90) }, 1, false, 10 },
+		{ "float", { real("ratio", ETW_OP_LT, -3.5) }, 1, false, 4 },
+		{ "float, equal", { real("ratio", ETW_OP_EQ, 0) }, 1, false, 1 },
+		{ "GUID", { bytes("activity_id", guid, 16) }, 1, false, 1 },
+		{ "address", { bytes("addr", addr, 4) }, 1, false, 1 },
+		{ "bool behind an array", { number("ok", ETW_OP_EQ, 1) }, 1, false, 34 },
+		{ "last", { number("last", ETW_OP_LE, 1004) }, 1, false, 5 },
+		{ "both", { number("last", ETW_OP_LE, 1004), text("path", ETW_OP_PREFIX, "/tmp") }, 2, false, 3 },
+		{ "one of two", { number("last", ETW_OP_LE, 1004), text("path", ETW_OP_EQ, "/a/file99") }, 2, true, 6 },
+		{ "none", { text("path", ETW_OP_EQ, "/a/file98") }, 1, false, 0 },
+	};
+	char name[ETW_NAME_SIZE];
+	const volatile uint8_t *enabled;
+	struct etw_provider_query q, before = {};
+	struct etw_enable e;
+	int provider, index;
+	unsigned int i;
+	__u16 id = 77;
+
+	snprintf(name, sizeof(name), "Filters-%d", getpid());
+	provider = provider_register(self->dev, name);
+	ASSERT_GE(provider, 0);
+	index = request_register(provider, "Request", 77);
+	ASSERT_GE(index, 0);
+	enabled = provider_map(provider);
+	ASSERT_NE(NULL, enabled);
+	self->some.judge.holds = any_event;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		e = enable_make(name);
+		e.predicates = (uintptr_t)rows[i].p;
+		e.nr_predicates = rows[i].nr;
+		e.flags = rows[i].any ? ETW_ENABLE_ANY_PREDICATE : 0;
+		ASSERT_EQ(1, call(self->some.fd, ETW_IOC_SESSION_ENABLE, &e));
+		EXPECT_EQ(1, enabled[index]);
+		ASSERT_EQ(0, write_requests(provider, index));
+		q = session_provider(self->some.fd, name);
+		EXPECT_EQ(rows[i].passing, q.written - before.written) TH_LOG("%s", rows[i].what);
+		EXPECT_EQ(NR_REQUESTS - rows[i].passing, q.filtered - before.filtered) TH_LOG("%s", rows[i].what);
+		before = q;
+	}
+	ASSERT_NE(0, session_flush(self->some.fd));
+	ASSERT_DRAINED(&self->some.reader);
+	EXPECT_EQ(before.written, self->some.judge.seen);
+	ASSERT_SUMS(self->some.fd);
+
+	/* what can never pass costs the program nothing: an array has no value to compare */
+	e = enable_make(name);
+	e.predicates = (uintptr_t)(struct etw_predicate[]){ number("deltas", ETW_OP_EQ, 1) };
+	e.nr_predicates = 1;
+	ASSERT_EQ(1, call(self->some.fd, ETW_IOC_SESSION_ENABLE, &e));
+	EXPECT_EQ(0, enabled[index]);
+	e = enable_make(name);
+	e.ids = (uintptr_t)&id;
+	e.nr_ids = 1;
+	e.id_mode = ETW_EVENTS_OUT;
+	ASSERT_EQ(1, call(self->some.fd, ETW_IOC_SESSION_ENABLE, &e));
+	EXPECT_EQ(0, enabled[index]);
+	e.id_mode = ETW_EVENTS_IN;
+	put_processes(&e, "filters");
+	ASSERT_EQ(1, call(self->some.fd, ETW_IOC_SESSION_ENABLE, &e));
+	EXPECT_EQ(1, enabled[index]);
+	before = session_provider(self->some.fd, name);
+	ASSERT_EQ(0, write_requests(provider, index));
+	prctl(PR_SET_NAME, "other");
+	ASSERT_EQ(0, write_requests(provider, index));
+	prctl(PR_SET_NAME, "filters");
+	q = session_provider(self->some.fd, name);
+	EXPECT_EQ(NR_REQUESTS, q.written - before.written);
+	EXPECT_EQ(NR_REQUESTS, q.filtered - before.filtered);
+	close(provider);
+}
+
+/* Filters of an enable that was there first are those of the events that come. */
+TEST_F(filters, program_comes_later)
+{
+	struct etw_predicate p = number("count", ETW_OP_LT, 30);
+	char name[ETW_NAME_SIZE];
+	struct etw_provider_query q;
+	struct etw_enable e;
+	int provider, index, other;
+
+	snprintf(name, sizeof(name), "Filters-%d", getpid());
+	e = enable_make(name);
+	e.predicates = (uintptr_t)&p;
+	e.nr_predicates = 1;
+	self->some.judge.holds = any_event;
+	ASSERT_EQ(0, call(self->some.fd, ETW_IOC_SESSION_ENABLE, &e));
+	provider = provider_register(self->dev, name);
+	ASSERT_GE(provider, 0);
+	index = request_register(provider, "Request", 1);
+	ASSERT_GE(index, 0);
+	other = provider_counter(provider, "Counter", 0);	/* no such field */
+	ASSERT_GE(other, 0);
+	ASSERT_EQ(0, write_requests(provider, index));
+	ASSERT_GT(write_number(provider, other, 5), 0);
+	q = session_provider(self->some.fd, name);
+	EXPECT_EQ(30, q.written);
+	EXPECT_EQ(NR_REQUESTS - 30, q.filtered);
+	close(provider);
 }
 
 /* ---- errors ---- */

@@ -138,3 +138,16 @@ NAME watch_broken_pipe_ends
 RUN etwctl watch -p sched | head -n 2 | grep -c Sched; etwctl list sessions --names
 EXPECT ^2$
 EXPECT_NOT watch-
+
+NAME watch_where_and_process
+RUN etwctl watch -p process:info:task_rename --where 'newcomm ^= keep' --process keep,sh -n 3 >out & pid=$!
+RUN until etwctl list sessions --names | grep -q "watch-$pid"; do sleep 0.1; done
+RUN while kill -0 $pid 2>/dev/null; do sh -c 'for n in keep1 other keep2; do printf $n >/proc/$$/comm; done'; sleep 0.2; done; wait $pid; rc=$?
+RUN cat out; exit $rc
+EXPECT Process/task_rename .*newcomm="keep1"
+EXPECT_NOT newcomm="(other|sh|sleep|keep2)"
+
+NAME watch_where_is_not_for_a_session_of_somebody
+RUN etwctl start rec --flight-recorder -p sched; etwctl watch rec --where 'next_tid == 5'; rc=$?; etwctl stop rec; exit $rc
+EXPECT --process, --where, --id and --uid are for what is recorded: with -p, or by etwctl enable rec \.\.\.
+RETURN_CODE 2
