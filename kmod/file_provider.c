@@ -248,7 +248,7 @@ static long event_register(struct etw_registration *reg, void __user *user)
 
 	if (ret)
 		return ret;
-	if (a.flags || a.index)
+	if (a.flags || a.reserved)
 		return -EINVAL;
 	if (a.schema_size > ETW_MAX_SCHEMA)
 		return -E2BIG;
@@ -262,10 +262,7 @@ static long event_register(struct etw_registration *reg, void __user *user)
 	else
 		ret = etw_registration_add(reg, schema, a.schema_size);
 	kvfree(schema);
-	if (ret < 0)
-		return ret;
-	a.index = ret;
-	return etw_uarg_put(user, &a, sizeof(a));
+	return ret;
 }
 
 static long enabled_query(struct provider_file *f, void __user *user)

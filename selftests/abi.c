@@ -8,9 +8,10 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "emitter.h"
 #include "etw_test.h"
 
-enum file { CONTROL, SESSION, RELAY, NR_FILES };
+enum file { CONTROL, SESSION, RELAY, PROVIDER, NR_FILES };
 
 #define MAX_SIZE 512
 
@@ -33,6 +34,9 @@ union arg {
 	struct etw_schema_read schema;
 	struct etw_relay_open relay;
 	struct etw_subbuf subbuf;
+	struct etw_provider_register provider_register;
+	struct etw_event_register event_register;
+	struct etw_enabled_query enabled;
 };
 
 #define MUST_BE_ZERO(type, field) { offsetof(type, field), sizeof(((type *)0)->field) }
@@ -60,13 +64,20 @@ static const struct command commands[] = {
 	  { MUST_BE_ZERO(struct etw_provider_list, flags) } },
 	{ "EVENT_LIST", ETW_IOC_EVENT_LIST, CONTROL, sizeof(struct etw_event_list), true, true, false,
 	  { MUST_BE_ZERO(struct etw_event_list, flags) } },
+	{ "PROVIDER_REGISTER", ETW_IOC_PROVIDER_REGISTER, CONTROL, sizeof(struct etw_provider_register), false, true, true,
+	  { MUST_BE_ZERO(struct etw_provider_register, flags), MUST_BE_ZERO(struct etw_provider_register, reserved) } },
+	{ "PROVIDER_EVENT", ETW_IOC_PROVIDER_EVENT, PROVIDER, sizeof(struct etw_event_register), false, true, false,
+	  { MUST_BE_ZERO(struct etw_event_register, flags), MUST_BE_ZERO(struct etw_event_register, reserved) } },
+	{ "PROVIDER_ENABLED", ETW_IOC_PROVIDER_ENABLED, PROVIDER, sizeof(struct etw_enabled_query), true, true, false,
+	  { MUST_BE_ZERO(struct etw_enabled_query, flags) } },
 	{ "SESSION_QUERY", ETW_IOC_SESSION_QUERY, SESSION, sizeof(struct etw_session_query), true },
 	{ "SESSION_QUERY_CPU", ETW_IOC_SESSION_QUERY_CPU, SESSION, sizeof(struct etw_cpu_query), true, true },
 	{ "SESSION_QUERY_PROVIDER", ETW_IOC_SESSION_QUERY_PROVIDER, SESSION, sizeof(struct etw_provider_query), true, true,
 	  false,
 	  { MUST_BE_ZERO(struct etw_provider_query, flags) } },
 	{ "SESSION_QUERY_CLASS", ETW_IOC_SESSION_QUERY_CLASS, SESSION, sizeof(struct etw_class_query), true, true },
-	{ "SESSION_ENABLE", ETW_IOC_SESSION_ENABLE, SESSION, sizeof(struct etw_enable), false, true },
+	{ "SESSION_ENABLE", ETW_IOC_SESSION_ENABLE, SESSION, sizeof(struct etw_enable), false, true, false,
+	  { MUST_BE_ZERO(struct etw_enable, reserved) } },
 	{ "SESSION_DISABLE", ETW_IOC_SESSION_DISABLE, SESSION, sizeof(struct etw_provider_ref), false, true, false,
 	  { MUST_BE_ZERO(struct etw_provider_ref, flags) } },
 	{ "SESSION_CAPTURE_STATE", ETW_IOC_SESSION_CAPTURE_STATE, SESSION, sizeof(struct etw_provider_ref), false, true,
@@ -104,6 +115,8 @@ FIXTURE_SETUP(abi)
 	ASSERT_GE(self->files[SESSION], 0);
 	ASSERT_EQ(0, relay_open(&self->relay, self->files[SESSION], 0));
 	self->files[RELAY] = self->relay.fd;
+	self->files[PROVIDER] = provider_register(self->files[CONTROL], "Abi-Test");
+	ASSERT_GE(self->files[PROVIDER], 0);
 	/* GET has something to return. */
 	ASSERT_EQ(0, pin(0));
 	ASSERT_EQ(1, enable_events(self->files[SESSION], "process", RENAMED));
@@ -114,6 +127,7 @@ FIXTURE_SETUP(abi)
 FIXTURE_TEARDOWN(abi)
 {
 	relay_close(&self->relay);
+	close(self->files[PROVIDER]);
 	close(self->files[SESSION]);
 	close(self->files[CONTROL]);
 }
@@ -121,6 +135,7 @@ FIXTURE_TEARDOWN(abi)
 /* A call that succeeds: what it reads is right, what it writes is poisoned. */
 static void fill(union arg *arg, const struct command *c, const char *name, void *schema)
 {
+	static struct schema_maker maker;
 	static unsigned int nr;
 
 	memset(arg, 0, sizeof(*arg));
@@ -149,6 +164,17 @@ static void fill(union arg *arg, const struct command *c, const char *name, void
 		arg->event_list.flags = 0;
 		arg->event_list.buf = (uintptr_t)schema;
 		arg->event_list.buf_size = 64 << 10;
+		break;
+	case ETW_IOC_PROVIDER_REGISTER:
+		strcpy((char *)arg->provider_register.name, "Abi-More");
+		break;
+	case ETW_IOC_PROVIDER_EVENT:
+		schema_begin(&maker, "event", 0);
+		arg->event_register.schema_size = schema_done(&maker);
+		arg->event_register.schema = (uintptr_t)maker.bytes;
+		break;
+	case ETW_IOC_PROVIDER_ENABLED:
+		arg->enabled.flags = 0;
 		break;
 	case ETW_IOC_SESSION_QUERY_CPU:
 		arg->cpu.cpu = 0;
@@ -242,6 +268,14 @@ static struct state look(int control, int session)
 
 #define for_each_command(c) \
 	for (const struct command *c = commands; c < commands + ARRAY_SIZE(commands); c++)
+
+static const struct command *command_of(unsigned int cmd)
+{
+	for_each_command(c)
+		if (c->cmd == cmd)
+			return c;
+	abort();
+}
 
 /* The calls that the other tests spoil do succeed. */
 TEST_F(abi, valid)
@@ -616,7 +650,7 @@ TEST_F(abi, create_names)
 	create = session_small("x");
 	memset(create.name, 'x', sizeof(create.name));
 	EXPECT_EQ(-EINVAL, session_make(self->files[CONTROL], &create));
-	END_REFUSED(&commands[1]);
+	END_REFUSED(command_of(ETW_IOC_SESSION_CREATE));
 	create.name[ETW_NAME_SIZE - 1] = '\0';
 	fd = session_make(self->files[CONTROL], &create);
 	EXPECT_GE(fd, 0);
@@ -638,7 +672,7 @@ TEST_F(abi, create_exists)
 	BEGIN_REFUSED();
 
 	EXPECT_EQ(-EEXIST, session_make(self->files[CONTROL], &create));
-	END_REFUSED(&commands[1]);
+	END_REFUSED(command_of(ETW_IOC_SESSION_CREATE));
 	/* Case matters. */
 	create.name[0] = 'A';
 	close(session_make(self->files[CONTROL], &create));
@@ -695,7 +729,7 @@ TEST_F(abi, create_values)
 			EXPECT_EQ(create.clock ? create.clock : ETW_CLOCK_MONOTONIC, q.clock);
 			close(fd);
 		}
-		END_REFUSED(&commands[1]);
+		END_REFUSED(command_of(ETW_IOC_SESSION_CREATE));
 	}
 }
 
@@ -739,7 +773,7 @@ TEST_F(abi, open_values)
 	EXPECT_EQ(-EINVAL, call(self->files[CONTROL], ETW_IOC_SESSION_OPEN, &open));
 	EXPECT_EQ(-EINVAL, session_open(self->files[CONTROL], "a b"));
 	EXPECT_EQ(-ENOENT, session_open(self->files[CONTROL], "nobody"));
-	END_REFUSED(&commands[2]);
+	END_REFUSED(command_of(ETW_IOC_SESSION_OPEN));
 }
 
 /* Lists end with ENOENT, and an id past the end is no error of its own. */
@@ -770,12 +804,12 @@ TEST_F(abi, list_end)
 		if (err)
 			break;
 		EXPECT_GT(p.id, id);
-		EXPECT_EQ(ETW_PROVIDER_KERNEL, p.flags);
+		EXPECT_EQ(nr < 5 ? ETW_PROVIDER_KERNEL : ETW_PROVIDER_TRUSTED, p.flags);
 		EXPECT_LE(p.nr_unavailable, p.nr_events);
-		EXPECT_GT(p.nr_events, 0);
+		EXPECT_EQ(nr < 5, p.nr_events > 0);
 	}
 	EXPECT_EQ(-ENOENT, err);
-	EXPECT_EQ(5, nr);
+	EXPECT_EQ(6, nr);
 	for (nr = 0, id = 0;; nr++, id = e.id) {
 		poison(e);
 		e.id = id;
@@ -927,11 +961,10 @@ TEST_F(abi, enable_values)
 {
 	static char names[ETW_MAX_EVENT_NAMES + 1][ETW_NAME_SIZE];
 	static __s32 pids[ETW_MAX_PIDS + 1];
-	const struct command *c = &commands[10];
+	const struct command *c = command_of(ETW_IOC_SESSION_ENABLE);
 	struct etw_enable e;
 	BEGIN_REFUSED();
 
-	ASSERT_EQ(ETW_IOC_SESSION_ENABLE, c->cmd);
 	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++)
 		snprintf(names[i], sizeof(names[i]), "event%u", i);
 	for (unsigned int i = 0; i < ARRAY_SIZE(pids); i++)
@@ -1019,7 +1052,7 @@ TEST_F(abi, ref_values)
 	EXPECT_EQ(0, call(self->files[SESSION], ETW_IOC_SESSION_DISABLE, REF("Nobody.At-all")));
 	EXPECT_EQ(-ENOENT, call(self->files[SESSION], ETW_IOC_SESSION_CAPTURE_STATE, REF("block")));
 	EXPECT_EQ(-ENOENT, call(self->files[SESSION], ETW_IOC_SESSION_CAPTURE_STATE, REF("Nobody.At-all")));
-	END_REFUSED(&commands[11]);
+	END_REFUSED(command_of(ETW_IOC_SESSION_DISABLE));
 	EXPECT_EQ(0, call(self->files[SESSION], ETW_IOC_SESSION_CAPTURE_STATE, REF("")));
 #undef REF
 }
@@ -1040,7 +1073,7 @@ TEST_F(abi, update_values)
 		u.what = ETW_UPDATE_FLUSH_MS | 1U << bit;
 		EXPECT_EQ(-EINVAL, call(self->files[SESSION], ETW_IOC_SESSION_UPDATE, &u));
 	}
-	END_REFUSED(&commands[13]);
+	END_REFUSED(command_of(ETW_IOC_SESSION_UPDATE));
 	u.what = ETW_UPDATE_FLUSH_MS;
 	EXPECT_EQ(0, call(self->files[SESSION], ETW_IOC_SESSION_UPDATE, &u));
 	EXPECT_EQ(100, session_query(self->files[SESSION]).flush_ms);
@@ -1057,7 +1090,7 @@ TEST_F(abi, flush_values)
 	EXPECT_EQ(-EINVAL, call(self->files[SESSION], ETW_IOC_SESSION_FLUSH, &f));
 	f.timeout_ms = ~0U;
 	EXPECT_EQ(-EINVAL, call(self->files[SESSION], ETW_IOC_SESSION_FLUSH, &f));
-	END_REFUSED(&commands[14]);
+	END_REFUSED(command_of(ETW_IOC_SESSION_FLUSH));
 	poison(f);
 	f.reserved = 0;
 	f.timeout_ms = 600000;
@@ -1116,7 +1149,7 @@ TEST_F(abi, relay_open_values)
 	EXPECT_EQ(-EINVAL, call(self->files[SESSION], ETW_IOC_SESSION_RELAY_OPEN, &o));
 	o.cpu = 0;	/* open already, by this session file */
 	EXPECT_EQ(-EBUSY, call(self->files[SESSION], ETW_IOC_SESSION_RELAY_OPEN, &o));
-	END_REFUSED(&commands[16]);
+	END_REFUSED(command_of(ETW_IOC_SESSION_RELAY_OPEN));
 }
 
 /* A CPU that could come but is not there: the guest is started with room for one more. */

@@ -89,9 +89,8 @@ int provider_register(int device, const char *name)
 int provider_event(int provider, const void *schema, uint32_t size)
 {
 	struct etw_event_register a = { .size = sizeof(a), .schema = (uintptr_t)schema, .schema_size = size };
-	int err = call(provider, ETW_IOC_PROVIDER_EVENT, &a);
 
-	return err ? err : (int)a.index;
+	return call(provider, ETW_IOC_PROVIDER_EVENT, &a);
 }
 
 int provider_counter(int provider, const char *event, uint64_t keyword)

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "emitter.h"
 #include "etw_test.h"
 #include "state.h"
 
@@ -55,6 +56,7 @@ FIXTURE(fail_nth)
 	int session;		/* there all the time, with its relay of CPU 0 */
 	int relay;
 	int own;		/* made for one call, since class tables only grow and a session stops once; else -1 */
+	int provider;			/* a provider file for one call */
 	void *map;
 	struct injector in;
 	const char *name;
@@ -84,6 +86,9 @@ FIXTURE(fail_nth)
 		struct etw_event_list events;
 		struct etw_relay_open relay_open;
 		struct etw_subbuf subbuf;
+		struct etw_provider_register provider_register;
+		struct etw_event_register event_register;
+		struct etw_enabled_query enabled;
 	} arg, given;
 	__s32 pids[2];
 	char names[2][ETW_NAME_SIZE];
@@ -211,6 +216,7 @@ FIXTURE_SETUP(fail_nth)
 
 	INJECTOR_OPEN(&self->in);
 	self->own = -1;
+	self->provider = -1;
 	self->name = unique("nth");
 	ASSERT_EQ(0, pin(0));
 	self->dev = device_open();
@@ -304,6 +310,9 @@ static const char *try_one(self_t *self, const struct trial *t, unsigned int n, 
 	if (self->own >= 0)
 		close(self->own);
 	self->own = -1;
+	if (self->provider >= 0)
+		close(self->provider);
+	self->provider = -1;
 	state_module(&self->after, self->dev);
 	return state_differs(&self->start, &self->after);
 }
@@ -863,6 +872,120 @@ static void unmap(self_t *self, int result)
 TEST_F(fail_nth, relay_mmap)
 {
 	TRY("mmap of a relay file", .least = 5, .call = relay_mmap, .undo = unmap);
+}
+
+/* ---- a provider file ---- */
+
+static void prepare_register(self_t *self)
+{
+	struct etw_provider_register *r = zeroed(self, provider_register);
+
+	strcpy((char *)r->name, "Nth-Provider");
+	memset(self->keywords, 0, sizeof(self->keywords[0]));
+	self->keywords[0].mask = 1;
+	strcpy((char *)self->keywords[0].name, "one");
+	r->keywords = (uintptr_t)self->keywords;
+	r->nr_keywords = 1;
+}
+
+static int register_provider(self_t *self)
+{
+	return call(self->dev, ETW_IOC_PROVIDER_REGISTER, &self->arg);
+}
+
+TEST_F(fail_nth, provider_register)
+{
+	TRY("PROVIDER_REGISTER", true, 6, prepare_register, register_provider, close_result);
+}
+
+/* A provider file that the session has enabled. */
+static void make_provider(self_t *self)
+{
+	self->provider = provider_register(self->dev, "Nth-Provider");
+}
+
+static void prepare_event(self_t *self)
+{
+	static const struct map_value values[] = { { 1, "one" }, { 2, "two" }, { 0, NULL } };
+	static struct schema_maker m;
+	struct etw_event_register *e = zeroed(self, event_register);
+
+	schema_begin(&m, "event", 1);
+	schema_field(&m, 0, "n", ETW_TYPE_U64);
+	schema_map(&m, 0, ETW_MAP_VALUES, values);
+	e->schema_size = schema_done(&m);
+	e->schema = (uintptr_t)m.bytes;
+	make_provider(self);
+}
+
+static int add_event(self_t *self)
+{
+	return call(self->provider, ETW_IOC_PROVIDER_EVENT, &self->arg);
+}
+
+/* Into no session: what a session keeps of it stays as long as the session. */
+TEST_F(fail_nth, provider_event)
+{
+	TRY("PROVIDER_EVENT", .least = 6, .prepare = prepare_event, .call = add_event);
+}
+
+static void prepare_enabled(self_t *self)
+{
+	zeroed(self, enabled);
+	make_provider(self);
+}
+
+static int query_enabled(self_t *self)
+{
+	return call(self->provider, ETW_IOC_PROVIDER_ENABLED, &self->arg);
+}
+
+TEST_F(fail_nth, provider_enabled)
+{
+	TRY("PROVIDER_ENABLED", .least = 2, .prepare = prepare_enabled, .call = query_enabled);
+}
+
+static void prepare_write(self_t *self)
+{
+	static struct schema_maker m;
+	uint32_t len = 1000;
+
+	make_provider(self);
+	schema_begin(&m, "event", 1);
+	schema_field(&m, 0, "bytes", ETW_TYPE_BINARY);
+	provider_event(self->provider, m.bytes, schema_done(&m));
+	memset(self->room, 0, 1100);
+	write_add(self->room, 0, 0, "", 0);
+	memcpy(self->room + sizeof(struct etw_write), &len, sizeof(len));
+	((struct etw_write *)self->room)->size += 4 + len;
+}
+
+static int write_large(self_t *self)
+{
+	const ssize_t ret = write(self->provider, self->room, 4 + 1000 + sizeof(struct etw_write));
+
+	return ret < 0 ? -errno : ret == 4 + 1000 + sizeof(struct etw_write) ? 0 : -EPROTO;
+}
+
+TEST_F(fail_nth, provider_write)
+{
+	TRY("write to a provider file", .least = 2, .prepare = prepare_write, .call = write_large);
+}
+
+static int provider_mmap(self_t *self)
+{
+	self->map = mmap(FAR_AWAY, 4096, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE, self->provider, 0);
+	return self->map == MAP_FAILED ? -errno : 0;
+}
+
+static void unmap_page(self_t *self, int result)
+{
+	munmap(self->map, 4096);
+}
+
+TEST_F(fail_nth, provider_mmap)
+{
+	TRY("mmap of a provider file", .least = 4, .prepare = make_provider, .call = provider_mmap, .undo = unmap_page);
 }
 
 static void prepare_relay_close(self_t *self)

@@ -54,7 +54,7 @@
 #define ETW_IOC_RELAY_SUBBUF_PUT	_IO(ETW_IOC_TYPE, 0x41)	/* no argument: 0 */
 
 /* on a provider file */
-#define ETW_IOC_PROVIDER_EVENT		_IO(ETW_IOC_TYPE, 0x60)	/* struct etw_event_register */
+#define ETW_IOC_PROVIDER_EVENT		_IO(ETW_IOC_TYPE, 0x60)	/* struct etw_event_register -> number */
 #define ETW_IOC_PROVIDER_ENABLED	_IO(ETW_IOC_TYPE, 0x61)	/* struct etw_enabled_query */
 
 /* Limits. */
@@ -513,11 +513,13 @@ struct etw_schema {
 	__u32 nr_fields;
 };
 
-/* Opcodes that the kernel's own providers use. */
+/* Opcodes: those that the kernel's own providers use, and ETW's for activities that wait and go on. */
 #define ETW_OPCODE_INFO		0
 #define ETW_OPCODE_START	1
 #define ETW_OPCODE_STOP		2
 #define ETW_OPCODE_DC_START	3	/* rundown: the state of something that was there already */
+#define ETW_OPCODE_RESUME	7
+#define ETW_OPCODE_SUSPEND	8
 
 #define ETW_LEVEL_CRITICAL	1
 #define ETW_LEVEL_ERROR		2
@@ -653,7 +655,7 @@ struct etw_subbuf {
  * (CAP_PERFMON or CAP_SYS_ADMIN) when it registers is not trusted: its records take at most three quarters of a relay, and
  * are limited to a rate for each user, session and CPU (module parameter untrusted_rate).
  *
- * EINVAL a malformed name, keyword or number; EPERM the name (in any case) or GUID is one of the kernel's, or begins with
+ * EINVAL a malformed name, keyword or number; E2BIG too many keywords; EPERM the name (in any case) or GUID is one of the kernel's, or begins with
  * "Linux-"; EDQUOT the user, or all users together, have as many as they may; ENOMEM.
  */
 struct etw_provider_register {
@@ -679,26 +681,23 @@ struct etw_provider_register {
  * @schema: a struct etw_schema of @schema_size = its own size bytes, with fields, maps and strings behind it; @class_id,
  *	@guid, @provider and @ctf_name are 0. Nothing of the type ETW_TYPE_POINTER. Names of fields, values and the event
  *	are names as in ETW_NAME_SIZE; field names differ.
- * @index: out, its number in this file, from 0 on: the index of its enable byte, and what a write says.
+ * @reserved: must be 0.
  *
- * A class that is registered again has the same number. When the command returns, sessions that have the provider
- * enabled get the event. EINVAL malformed; E2BIG more than ETW_MAX_FIELDS fields or ETW_MAX_SCHEMA bytes; ENOSPC
- * ETW_MAX_EVENTS; EDQUOT the user, or all users together, have as many as they may, or a session does; ENOMEM.
+ * Returns the event's number in this file, from 0 on: the index of its enable byte, and what a write says. A class that is
+ * registered again has the same number. When the command returns, sessions that have the provider
+ * enabled get the event. mmap of a provider file: offset 0, one page, PROT_READ, shared or private; one byte for each event
+ * number, not 0 while some session wants it (with filters it may still be rejected). The mapping stays where it is, has
+ * room for all events, and is inherited by fork. EPERM writable or executable; EINVAL another length or offset.
+ *
+ * EINVAL malformed; E2BIG more than ETW_MAX_FIELDS fields or ETW_MAX_SCHEMA bytes; ENOSPC ETW_MAX_EVENTS; EDQUOT the user, or all users together, have as many as they may, or a session does; ENOMEM.
  */
 struct etw_event_register {
 	__u32 size;
 	__u32 flags;
 	__u64 schema;
 	__u32 schema_size;
-	__u32 index;
+	__u32 reserved;
 };
-
-/*
- * mmap of a provider file: offset 0, length of one page or ETW_MAX_EVENTS bytes, PROT_READ, shared or private; one
- * byte for each event number, not 0 while some session wants it (with filters it may still be rejected). The mapping stays
- * where it is, has room for all events, and is inherited by fork. EPERM writable or executable; EINVAL another length or
- * offset.
- */
 
 /**
  * struct etw_enabled_query - what sessions want of a provider file's provider
@@ -728,7 +727,7 @@ struct etw_enabled_query {
  * them; how they are spread over iovecs does not matter. Either all are taken or none: the result is the number of bytes.
  * The events of one write have one time stamp, in their order.
  *
- * EINVAL not what the schema says, or an unknown index; E2BIG more than ETW_MAX_PAYLOAD or ETW_MAX_WRITE; EFAULT. All the
+ * EINVAL not what the schema says, or an unknown index; E2BIG more than ETW_MAX_PAYLOAD or ETW_MAX_WRITE; EFAULT; ENOMEM. All the
  * same taken, but not by every session that wants them: ENOBUFS a session lost some for lack of room or over the rate;
  * EMSGSIZE for one they are too large. These are in the sessions' counts.
  */

@@ -182,16 +182,16 @@ static int tell_class(struct etw_registration *reg, int fd, unsigned int nr)
 		.schema_size = reg->classes[nr]->size,
 	};
 	const char *name = (const char *)reg->classes[nr] + reg->classes[nr]->name;
-	int err = etw_device_ioctl(fd, ETW_IOC_PROVIDER_EVENT, &event);
+	int ret = etw_device_ioctl(fd, ETW_IOC_PROVIDER_EVENT, &event);
 
-	if (err == -EDQUOT)
-		return etw_error(err, "event %s of %s: this user, or all together, have as many events as they may",
+	if (ret == -EDQUOT)
+		return etw_error(ret, "event %s of %s: this user, or all together, have as many events as they may",
 				 name, reg->what.name);
-	if (err < 0)
-		return etw_error_errno(err, "event %s of %s", name, reg->what.name);
-	if (event.index != nr)
-		return etw_error(-EPROTO, "event %s of %s: the module gave it the number %u, not %u", name,
-				 reg->what.name, event.index, nr);
+	if (ret < 0)
+		return etw_error_errno(ret, "event %s of %s", name, reg->what.name);
+	if ((unsigned int)ret != nr)
+		return etw_error(-EPROTO, "event %s of %s: the module gave it the number %d, not %u", name,
+				 reg->what.name, ret, nr);
 	return 0;
 }
 

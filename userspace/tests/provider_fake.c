@@ -321,22 +321,19 @@ static int register_event(struct file *f, struct etw_event_register *e)
 
 	if (err)
 		return err;
-	if (e->size != sizeof(*e) || e->flags || e->index || e->schema_size != s->size)
+	if (e->size != sizeof(*e) || e->flags || e->reserved || e->schema_size != s->size)
 		return -EINVAL;
 	for (i = 0; i < f->nr; i++)
-		if (((struct etw_schema *)f->blobs[i])->size == s->size && !memcmp(f->blobs[i], s, s->size)) {
-			e->index = i;
-			return 0;
-		}
+		if (((struct etw_schema *)f->blobs[i])->size == s->size && !memcmp(f->blobs[i], s, s->size))
+			return i;
 	f->classes[i] = parse(f, s);
 	if (!f->classes[i])
 		return -EINVAL;
 	f->blobs[i] = malloc(s->size);
 	memcpy(f->blobs[i], s, s->size);
 	f->nr++;
-	e->index = i;
 	set_bytes(f);
-	return 0;
+	return i;
 }
 
 static int query(struct file *f, struct etw_enabled_query *q)
