@@ -81,7 +81,7 @@ struct etw_class {
 	const struct etw_schema *schema;	/* what it was made from; names and values point into it */
 };
 
-#define ETW_SIZE_VARIES U32_MAX
+#define ETW_SIZE_VARIES 0xffffffffU
 
 struct etw_keyword_name {
 	u64 mask;

@@ -132,7 +132,7 @@ struct etw_relay *etw_relay_create(u32 cpu, const struct etw_relay_config *confi
 	r->lap_shift = r->shift + ilog2(config->nr_subbufs);
 	r->overwrite = config->overwrite;
 	/* in overwrite mode nothing is ever full */
-	r->untrusted = config->overwrite ? U64_MAX : ((u64)config->nr_subbufs * config->subbuf_size) / 4 * 3;
+	r->untrusted = config->overwrite ? ~0ULL : ((u64)config->nr_subbufs * config->subbuf_size) / 4 * 3;
 	r->clock_offset = config->clock_offset;
 	r->nr_classes = config->nr_classes;
 	r->uuid = config->uuid;

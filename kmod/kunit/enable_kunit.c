@@ -242,9 +242,14 @@ static void check_all(void)
 		if (w.sessions[i].s)
 			check_session(&w.sessions[i]);
 	for (i = 0; i < NR_PROVIDERS; i++) {
+		struct etw_enabled_query q;
+
 		for (k = 0, users = 0; k < NR_SESSIONS; k++)
 			users += w.sessions[k].s && !w.sessions[k].stopped && w.sessions[k].enables[i].enabled;
-		CHECK(providers[i].nr_sessions == users, providers[i].nr_sessions, users);
+		mutex_lock(&etw_control);
+		etw_enabled_query(&providers[i], &q);
+		mutex_unlock(&etw_control);
+		CHECK(q.nr_sessions == users, q.nr_sessions, users);
 	}
 	w.checks++;
 }

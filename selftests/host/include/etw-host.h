@@ -6,10 +6,12 @@
 #ifndef ETW_HOST_H
 #define ETW_HOST_H
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <linux/types.h>
 
@@ -39,6 +41,8 @@
 #define min(a, b)			({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a < _b ? _a : _b; })
 #define max(a, b)			({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a > _b ? _a : _b; })
 #define min_t(type, a, b)		min((type)(a), (type)(b))
+#define max_t(type, a, b)		max((type)(a), (type)(b))
+#define rol32(x, n)			((u32)(x) << (n) | (u32)(x) >> (32 - (n)))
 #define ALIGN(x, a)			(((x) + (a) - 1) & ~((__typeof__(x))(a) - 1))
 #define is_power_of_2(n)		((n) && !((n) & ((n) - 1)))
 
@@ -64,6 +68,7 @@ static inline u32 ilog2(u64 n)
 #define IS_ERR_OR_NULL(p)		(!(p) || IS_ERR(p))
 #define ERR_PTR(e)			((void *)(long)(e))
 #define PTR_ERR(p)			((long)(p))
+#define PTR_ERR_OR_ZERO(p)		(IS_ERR(p) ? PTR_ERR(p) : 0)
 #define ENOTSUPP			524
 
 #define get_unaligned(p)		(((const struct { __typeof__(*(p)) v; } __packed *)(p))->v)
@@ -220,6 +225,13 @@ static inline void list_add_tail(struct list_head *node, struct list_head *head)
 	head->prev = node;
 }
 
+static inline void list_add(struct list_head *node, struct list_head *head)
+{
+	list_add_tail(node, head->next);
+}
+
+#define list_last_entry(h, type, m)	list_entry((h)->prev, type, m)
+
 static inline void list_del(struct list_head *node)
 {
 	node->prev->next = node->next;
@@ -323,6 +335,7 @@ struct pid;
 #define put_pid(pid)			((void)(pid))
 #define pid_nr(pid)			((void)(pid), 4700)
 #define current_uid()			((kuid_t){ 0 })
+#define uid_eq(a, b)			((a).val == (b).val)
 
 static inline void generate_random_uuid(unsigned char *uuid)
 {
@@ -396,6 +409,7 @@ static inline int tracepoint_probe_unregister(struct tracepoint *tp, void *probe
 typedef unsigned int gfp_t;
 
 #define GFP_KERNEL			0U
+#define GFP_KERNEL_ACCOUNT		0U
 #define __GFP_NOWARN			0U
 #define __GFP_ZERO			0U
 #define __GFP_NORETRY			0U
@@ -410,6 +424,7 @@ typedef unsigned int gfp_t;
 #define kzalloc_node(size, gfp, node)	({ (void)(gfp); (void)(node); calloc(1, size); })
 #define kvzalloc_node(size, gfp, node)	({ (void)(gfp); (void)(node); calloc(1, size); })
 #define kvmalloc(size, gfp)		({ (void)(gfp); malloc(size); })
+#define krealloc(p, size, gfp)		({ (void)(gfp); realloc(p, size); })
 #define kfree(p)			free((void *)(p))
 #define kvfree(p)			free((void *)(p))
 
@@ -444,6 +459,7 @@ static inline void __free_pages(struct page *pages, unsigned int order)
 	free(pages);
 }
 
+#define alloc_page(gfp)			alloc_pages_node(0, gfp, 0)
 #define __free_page(page)		__free_pages(page, 0)
 #define page_address(page)		((page)->memory)
 #define totalram_pages()		((64UL << 20) >> PAGE_SHIFT)

@@ -12,7 +12,8 @@ typedef struct {
 } uuid_t;
 
 #define UUID_INIT(a, b, c, ...)	\
-	{ { (a) >> 24, (a) >> 16 & 0xff, (a) >> 8 & 0xff, (a) & 0xff, (b) >> 8, (b) & 0xff, (c) >> 8, (c) & 0xff, __VA_ARGS__ } }
+	((uuid_t){ { (a) >> 24 & 0xff, (a) >> 16 & 0xff, (a) >> 8 & 0xff, (a) & 0xff, (b) >> 8 & 0xff, (b) & 0xff, \
+		     (c) >> 8 & 0xff, (c) & 0xff, __VA_ARGS__ } })
 
 static inline bool uuid_equal(const uuid_t *a, const uuid_t *b)
 {
