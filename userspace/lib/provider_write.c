@@ -390,7 +390,7 @@ static int write_one(const struct etw_event_data *d)
 	const size_t size = iov_size(d->iov, d->nr);
 	int err;
 
-	if (!etw_event_enabled(d->event) || (*d->event->enabled == ETW_BYTE_ASK && !etw_writing_ready(d->event)))
+	if (!etw_event_enabled(d->event) || (etw_writing_asks(d->event) && !etw_writing_ready(d->event)))
 		return 0;
 	if (size > ETW_WRITING_ROOM) {
 		fields = etw_writing_room(d->event, size);

@@ -317,6 +317,13 @@ ETW_API int etw_batch_end(struct etw_batch *batch);
 #define ETW_BYTE_ASK		255	/* an enable byte of the library's: look first whether the module is there */
 #define ETW_WRITING_PREFIX	40	/* room before an event's fields, for its head and two activity ids */
 #define ETW_WRITING_ROOM	256	/* larger events take another buffer */
+/* Loads the byte again: kept in a register it would cost the test before it an instruction. */
+static inline int etw_writing_asks(struct etw_user_event *event)
+{
+	__asm__ volatile("" : "+m"(event->enabled));
+	return ETW_BYTE_(event) == ETW_BYTE_ASK;
+}
+
 /* 1: a session wants it, go on. */
 ETW_API int etw_writing_ready(struct etw_user_event *event);
 /* Room for @size bytes of fields, for etw_writing_end_large(); NULL: they are too large. */
@@ -738,8 +745,7 @@ static inline const void *etw_value_address(const T *data)
 			ETW_SECOND_(__VA_ARGS__, 0, 0), ETW_FIRST_(__VA_ARGS__, 0), ETW_BYTE_ASK, 0, 0, { 0, 0, 0 }, \
 			NULL }; \
 		ETW_LINK_(etw_event_); \
-		if (etw_event_enabled(&etw_event_) && \
-		    (ETW_BYTE_(&etw_event_) != ETW_BYTE_ASK || etw_writing_ready(&etw_event_))) { \
+		if (etw_event_enabled(&etw_event_) && (!etw_writing_asks(&etw_event_) || etw_writing_ready(&etw_event_))) { \
 			each(ETW_EVALUATE_, __VA_ARGS__) \
 			const size_t etw_size_ = 0 each(ETW_ADD_, __VA_ARGS__); \
 			__u8 etw_buf_[ETW_WRITING_PREFIX + ETW_WRITING_ROOM]; \
