@@ -48,19 +48,21 @@ for kind in shared static; do
 	grep -q "none: No such file" "$work/log" || status=1
 	result "$status" "the $kind one runs and names what is missing"
 done
-printf '#include <etw/etw.h>\nint main() { return etw_library_version() == nullptr; }\n' >"$work/header.cc"
+printf '#include <etw/etw.h>\n#include <etw/provider.h>\nETW_PROVIDER(p, "Test-Install");\nint main() { ETW_WRITE(p, "E", 4, 0); return etw_library_version() == nullptr; }\n' >"$work/header.cc"
 # shellcheck disable=SC2046
-try "the header is C++ too" \
+try "the headers are C++ too" \
 	"${CXX:-g++}" -Wall -Wextra -Werror "$work/header.cc" -o "$work/cxx" $(pkgconfig --cflags --libs)
-printf '#include <etw/etw.h>\n' >"$work/alone.c"
-# shellcheck disable=SC2046
-try "the header stands alone in C11" \
-	"${CC:-gcc}" -std=c11 -Wall -Wextra -Werror -pedantic -c "$work/alone.c" -o "$work/alone.o" $(pkgconfig --cflags)
+for header in etw provider; do
+	printf '#include <etw/%s.h>\n' $header >"$work/alone.c"
+	# shellcheck disable=SC2046
+	try "$header.h stands alone in C11" \
+		"${CC:-gcc}" -std=c11 -Wall -Wextra -Werror -pedantic -c "$work/alone.c" -o "$work/alone.o" $(pkgconfig --cflags)
+done
 
-grep -o 'etw_[a-z0-9_]*(' <(sed -n '/^ETW_API/,/;/p' "$root/include/etw/etw.h") | tr -d '(' | sort -u >"$work/declared"
+cat "$root"/include/etw/*.h | tr '\n' ' ' | grep -o ' ETW_API [^;]*;' | grep -o 'etw_[a-z0-9_]*(' | tr -d '(' | sort -u >"$work/declared"
 nm -D --defined-only "$root/lib/libetw.so" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$work/exported"
-grep -o 'etw_[a-z0-9_]*' "$root/share/man/man3/libetw.3" | sort -u >"$work/manual"
-try "exported are exactly the functions of the header" diff "$work/declared" "$work/exported"
+grep -oh 'etw_[a-z0-9_]*' "$root"/share/man/man3/*.3 | sort -u >"$work/manual"
+try "exported are exactly the functions of the headers" diff "$work/declared" "$work/exported"
 comm -23 "$work/declared" "$work/manual" >"$work/missing"
 try "the manual names every function" diff "$work/missing" /dev/null
 readelf -d "$root/lib/libetw.so" >"$work/dynamic"

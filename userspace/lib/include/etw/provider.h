@@ -745,7 +745,8 @@ static inline const void *etw_value_address(const T *data)
 			ETW_SECOND_(__VA_ARGS__, 0, 0), ETW_FIRST_(__VA_ARGS__, 0), ETW_BYTE_ASK, 0, 0, { 0, 0, 0 }, \
 			NULL }; \
 		ETW_LINK_(etw_event_); \
-		if (etw_event_enabled(&etw_event_) && (!etw_writing_asks(&etw_event_) || etw_writing_ready(&etw_event_))) { \
+		if (etw_event_enabled(&etw_event_) && \
+		    (!etw_writing_asks(&etw_event_) || etw_writing_ready(&etw_event_))) { \
 			each(ETW_EVALUATE_, __VA_ARGS__) \
 			const size_t etw_size_ = 0 each(ETW_ADD_, __VA_ARGS__); \
 			__u8 etw_buf_[ETW_WRITING_PREFIX + ETW_WRITING_ROOM]; \
