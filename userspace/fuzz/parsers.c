@@ -15,6 +15,7 @@
 #include "filter.h"
 #include "run.h"
 #include "spec.h"
+#include "../tests/synth.h"
 
 static const struct {
 	const char *name, *alias;
@@ -27,6 +28,22 @@ static const struct {
 };
 
 #define NR_KNOWN (sizeof(known) / sizeof(known[0]))
+
+static const char *const flag_names[] = { "write", "read", "sync", NULL };
+static const char *const value_names[] = { "running", "disk sleep", NULL };
+
+/* Of every kind that a condition can be on, or not. */
+static const struct synth_field fields[] = {
+	{ "u8", ETW_TYPE_U8 }, { "s16", ETW_TYPE_S16 }, { "u64", ETW_TYPE_U64 }, { "s64", ETW_TYPE_S64 },
+	{ "rwbs", ETW_TYPE_U32, .map_kind = ETW_MAP_FLAGS, .map = flag_names },
+	{ "state", ETW_TYPE_S32, .map_kind = ETW_MAP_VALUES, .map = value_names },
+	{ "dev", ETW_TYPE_U32, .format = ETW_FORMAT_DEV }, { "error", ETW_TYPE_S32, .format = ETW_FORMAT_ERRNO },
+	{ "ok", ETW_TYPE_BOOL }, { "ratio", ETW_TYPE_F64 }, { "single", ETW_TYPE_F32 }, { "comm", ETW_TYPE_CHARS, .count = 16 },
+	{ "path", ETW_TYPE_STRING }, { "data", ETW_TYPE_BINARY }, { "guid", ETW_TYPE_GUID }, { "v4", ETW_TYPE_IPV4 },
+	{ "v6", ETW_TYPE_IPV6 }, { "mac", ETW_TYPE_MAC }, { "list", ETW_TYPE_U16, ETW_ARRAY_COUNTED },
+};
+
+#define NR_FIELDS (sizeof(fields) / sizeof(fields[0]))
 
 int __wrap_etw_control_find_provider(struct etw_control *control, const char *text, struct etw_provider_list *info,
 				     const struct etw_keyword **keywords);
@@ -62,19 +79,31 @@ int __wrap_etw_control_find_provider(struct etw_control *control, const char *te
 
 int __wrap_etw_control_next_event(struct etw_control *control, struct etw_event_list *info, const struct etw_class **cls)
 {
-	static struct etw_class class;
+	static struct etw_class *last;
+	static __u8 entry[1 << 16];
+	struct synth_class made = {};
 	unsigned int at = info->id;
+	size_t used;
 
 	(void)control;
+	etw_class_free(last);
+	last = NULL;
 	for (; at < NR_KNOWN * 4 && !known[at / 4].events[at % 4]; at++)
 		;
 	if (at >= NR_KNOWN * 4)
 		return 0;
 	info->id = at + 1;
 	info->provider_id = at / 4 + 1;
-	class = (struct etw_class){ .provider = known[at / 4].name, .name = known[at / 4].events[at % 4], .keyword = 1 << at % 4 };
-	class.ctf_name = class.name;
-	*cls = &class;
+	made.provider = known[at / 4].name;
+	made.name = made.ctf_name = known[at / 4].events[at % 4];
+	made.keyword = 1 << at % 4;
+	/* each event has some of them */
+	made.fields = fields + at % 3;
+	made.nr_fields = NR_FIELDS - at % 4 - at % 3;
+	synth_schema(entry, 0, &made);
+	if (etw_class_parse(entry, sizeof(entry), &used, &last))
+		abort();
+	*cls = last;
 	return 1;
 }
 
@@ -86,7 +115,8 @@ struct option_key {
 static const struct option_key record_options[] = {
 	{ 'p', 'p' }, { 'P', OPT_PROFILE }, { 'n', OPT_NO_ETW }, { 'E', OPT_EVENT }, { 'I', OPT_PID }, { 's', OPT_SUBBUF_SIZE },
 	{ 'b', OPT_SUBBUFS }, { 'f', OPT_FLUSH_MS }, { 'c', OPT_CLOCK }, { 'w', OPT_OVERWRITE }, { 'a', OPT_ADDRESSES },
-	{ 'm', OPT_MAX_SIZE }, { 'C', OPT_CIRCULAR },
+	{ 'm', OPT_MAX_SIZE }, { 'C', OPT_CIRCULAR }, { 'W', OPT_WHERE }, { 'A', OPT_WHERE_ANY }, { 'D', OPT_ID },
+	{ 'R', OPT_PROCESS }, { 'u', OPT_UID },
 };
 
 static const struct option_key dump_options[] = {
