@@ -261,13 +261,20 @@ static void free_large(void *large)
 	munmap(large, LARGE);
 }
 
+/* Other destructors of the thread may still write. */
+static void thread_ends(void *large)
+{
+	etw_thread.large = NULL;
+	free_large(large);
+}
+
 static pthread_key_t large_key;
 static pthread_once_t large_once = PTHREAD_ONCE_INIT;
 static bool large_kept;
 
 static void make_large_key(void)
 {
-	large_kept = !pthread_key_create(&large_key, free_large);
+	large_kept = !pthread_key_create(&large_key, thread_ends);
 }
 
 static __u8 *map_large(void)
