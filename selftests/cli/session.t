@@ -600,3 +600,12 @@ RUN etwctl start rec -p sched --where 'next_tid > 0' --process sh -o trace
 RUN etwctl status rec; etwctl enable rec sched; etwctl status rec --json; etwctl stop rec
 EXPECT Linux-Kernel-Sched .* 1 process names all of 1 conditions
 EXPECT "provider":"Linux-Kernel-Sched".*"ids":0,"processes":0,"conditions":0,
+
+NAME where_on_events_of_programs
+RUN etwctl start rec --flight-recorder -p My-Script --where 'count >= 5' --where 'path ^= /tmp'
+RUN for n in 3 7; do etwctl emit My-Script Step path=/tmp/$n count=$n; etwctl emit My-Script Step path=/home/$n count=$n; done
+RUN etwctl status rec; etwctl snapshot rec -q -o trace; etwctl stop rec; etwctl dump trace
+EXPECT My-Script .* 1 +3 .* all of 2 conditions
+EXPECT My-Script/Step .*count=7
+EXPECT_NOT count=3
+EXPECT_NOT /home
