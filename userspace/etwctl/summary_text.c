@@ -349,14 +349,14 @@ static void show_kinds(const struct summary_report *r)
 	char name[2 * ETW_NAME_SIZE], buf[SUMMARY_DISK_NAME];
 
 	printf("\n%-58sOF THIS TIME, %%\n", "ACTIVITIES");
-	printf("%-26s %7s %7s %7s %7s  %6s %6s %6s %6s %6s %6s\n", "PROVIDER, NAME", "COUNT", "MEDIAN", "99 %", "MAX", "ON CPU",
+	printf("%-25s %7s %7s %7s %7s  %6s %6s %6s %6s %6s %6s\n", "PROVIDER, NAME", "COUNT", "MEDIAN", "99 %", "MAX", "ON CPU",
 	       "RUNN.", "DISK", "BLOCK.", "IDLE", "UNKN.");
 	for (unsigned int i = 0; i < rows(r, r->nr_kinds); i++) {
 		const struct sum_act_kind *k = r->kinds[i];
 		const struct sum_hist *h = &k->duration;
 
 		snprintf(name, sizeof(name), "%s%s%s", provider_short(k->provider), k->name[0] ? ":" : "", k->name);
-		printf("%-26s %7" PRIu64 " %7s %7s %7s  %6s %6s %6s %6s %6s %6s\n", name, h->count, quantile(h, 500).s,
+		printf("%-25s %7" PRIu64 " %7s %7s %7s  %6s %6s %6s %6s %6s %6s\n", name, h->count, quantile(h, 500).s,
 		       quantile(h, 990).s, quantile(h, 1000).s, percent(k->ns[SUM_ON_CPU], h->sum).s,
 		       percent(k->ns[SUM_WAITING], h->sum).s, percent(k->ns[SUM_ON_DISK], h->sum).s,
 		       percent(k->ns[SUM_BLOCKED], h->sum).s, percent(k->ns[SUM_IDLE], h->sum).s,
@@ -397,7 +397,7 @@ static void show_ios(const struct sum_activity *a)
 		if (io->nr)
 			printf(", %s at sector %" PRIu64, bytes(io->nr * 512ULL).s, io->sector);
 		text_safe(name, io->comm, strnlen(io->comm, SUM_COMM));
-		printf("; it took %s%s; thread %s (%" PRId32 ")\n", ns(io->took).s, io->failed ? " and failed" : "",
+		printf(", took %s%s; thread %s (%" PRId32 ")\n", ns(io->took).s, io->failed ? " and failed" : "",
 		       io->comm[0] ? name : "?", io->tid);
 		shown += io->waited;
 	}

@@ -260,7 +260,7 @@ int main(void)
 	has("Shop:Query 1 65.0 ms");
 	has("100 ms 45.0 ms 5.00 ms 50.0 ms - - - +0.099000 Request path=/report status=200\n");
 	has(" 52525252-5252-5252-5252-525252525200 worker (20)\n");
-	has(" waited 50.0 ms for a read of vdb, 4.00 KiB at sector 8192; it took 50.0 ms; thread worker (21)\n");
+	has(" waited 50.0 ms for a read of vdb, 4.00 KiB at sector 8192, took 50.0 ms; thread worker (21)\n");
 	has("65.0 ms 10.0 ms 5.00 ms 50.0 ms - - - +0.104000 Query\n");
 	has(" worker (20), in Request\n");
 	has("20.0 ms 20.0 ms - - - - - +0.209000 Request path=/front status=404\n");
@@ -286,7 +286,7 @@ int main(void)
 	make(dir, false);
 	ok(summary(dir) == 5, "a trace without its end");
 	has("Shop:Request 2 20.1 ms");
-	has("waited 50.0 ms for a read of vdb, 4.00 KiB at sector 8192;");
+	has("waited 50.0 ms for a read of vdb, 4.00 KiB at sector 8192,");
 	free(text);
 	synth_clean();
 	return tap_done();
