@@ -68,6 +68,12 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set, vm_f
 #endif
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#define etw_timer_delete_sync(timer)		timer_delete_sync(timer)
+#else
+#define etw_timer_delete_sync(timer)		del_timer_sync(timer)
+#endif
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
 #define etw_hrtimer_setup(timer, function, clock, mode)	hrtimer_setup(timer, function, clock, mode)
 #else
 #define etw_hrtimer_setup(timer, callback, clock, mode)		\

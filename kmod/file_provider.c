@@ -260,7 +260,7 @@ static long event_register(struct etw_registration *reg, void __user *user)
 	if (copy_from_user(schema, u64_to_user_ptr(a.schema), a.schema_size))
 		ret = -EFAULT;
 	else
-		ret = etw_registration_add(reg, schema, a.schema_size);
+		ret = etw_registration_add(reg, schema, a.schema_size, NULL);
 	kvfree(schema);
 	return ret;
 }

@@ -15,18 +15,24 @@
 #include "user.h"
 #include "write.h"
 
-/* Names that a user could be taken in by: those of the kernel's providers, in any case, and of those to come. */
-static bool reserved(const char *name, const uuid_t *guid)
+/* Is there a provider of the kernel's that sessions could mean by the same name? One that nobody has any more is not. */
+static bool taken(const char *name, const uuid_t *guid)
 {
 	const struct etw_provider *p;
 
-	if (!strncasecmp(name, "Linux-", 6))
-		return true;
 	list_for_each_entry(p, &etw_providers, node)
-		if (!p->user && (uuid_equal(&p->guid, guid) || !strcasecmp(p->name, name) ||
-				 (p->alias && !strcasecmp(p->alias, name))))
+		if (!p->user && etw_provider_live(p) &&
+		    (uuid_equal(&p->guid, guid) || !strcasecmp(p->name, name) || (p->alias && !strcasecmp(p->alias, name))))
 			return true;
 	return false;
+}
+
+/* Names that a user could be taken in by: those of the kernel's providers, in any case, and of those to come. */
+static bool reserved(const char *name, const uuid_t *guid)
+{
+	if (!strncasecmp(name, "Linux-", 6))
+		return true;
+	return taken(name, guid);
 }
 
 /* @reg's provider; etw_control held. */
@@ -36,7 +42,10 @@ static int join(struct etw_registration *reg, const struct etw_provider_names *n
 	struct etw_provider *p;
 	int err = 0;
 
-	if (!kernel) {
+	if (kernel) {
+		if (taken(names->name, guid))
+			return -EEXIST;
+	} else {
 		if (reserved(names->name, guid))
 			return -EPERM;
 		user = etw_user_of(current_uid());
@@ -109,8 +118,11 @@ void etw_registration_end(struct etw_registration *reg)
 
 	mutex_lock(&etw_control);
 	list_del(&reg->node);
-	for (i = 0; i < reg->nr_events; i++)
+	for (i = 0; i < reg->nr_events; i++) {
+		if (reg->keys)
+			static_branch_disable(reg->keys[i]);
 		leave_class(etw_registration_class(reg, i));
+	}
 	if (p->user && !reg->trusted)
 		etw_user_charge_registration(p->user, -1);
 	p->nr_registrations--;
@@ -119,9 +131,23 @@ void etw_registration_end(struct etw_registration *reg)
 
 	for (i = 0; i < ARRAY_SIZE(reg->chunks); i++)
 		kfree(reg->chunks[i]);
+	kvfree(reg->keys);
 	put_pid(reg->pid);
 	__free_page(reg->page);		/* mappings keep theirs */
 	etw_object_free(ETW_OBJECT_REGISTRATION, reg);
+}
+
+static void mark(struct etw_registration *reg, u32 index)
+{
+	const bool wanted = rcu_access_pointer(etw_registration_class(reg, index)->targets)->nr;
+
+	WRITE_ONCE(reg->enabled[index], wanted);
+	if (!reg->keys)
+		return;
+	if (wanted)
+		static_branch_enable(reg->keys[index]);
+	else
+		static_branch_disable(reg->keys[index]);
 }
 
 static int find_event(const struct etw_registration *reg, const struct etw_class *class)
@@ -135,7 +161,7 @@ static int find_event(const struct etw_registration *reg, const struct etw_class
 }
 
 /* @class, which is in the provider, becomes the next event; etw_control held. */
-static int append(struct etw_registration *reg, struct etw_class *class)
+static int append(struct etw_registration *reg, struct etw_class *class, struct static_key_false *key)
 {
 	const u32 index = reg->nr_events;
 	struct etw_class ***chunk;
@@ -143,6 +169,10 @@ static int append(struct etw_registration *reg, struct etw_class *class)
 
 	if (index == ETW_MAX_EVENTS)
 		return -ENOSPC;
+	if (key && !reg->keys)
+		reg->keys = kvcalloc(ETW_MAX_EVENTS, sizeof(*reg->keys), ETW_GFP);
+	if (key && !reg->keys)
+		return -ENOMEM;
 	chunk = &reg->chunks[index / ETW_EVENT_CHUNK];
 	if (!*chunk)
 		*chunk = kcalloc(ETW_EVENT_CHUNK, sizeof(**chunk), ETW_GFP_USER);
@@ -156,12 +186,14 @@ static int append(struct etw_registration *reg, struct etw_class *class)
 	}
 	(*chunk)[index % ETW_EVENT_CHUNK] = class;
 	etw_class_get(class);
-	WRITE_ONCE(reg->enabled[index], !!rcu_access_pointer(class->targets)->nr);
+	if (key)
+		reg->keys[index] = key;
 	smp_store_release(&reg->nr_events, index + 1);	/* pairs with etw_registration_class() */
+	mark(reg, index);
 	return index;
 }
 
-int etw_registration_add(struct etw_registration *reg, const void *schema, u32 size)
+int etw_registration_add(struct etw_registration *reg, const void *schema, u32 size, struct static_key_false *key)
 {
 	struct etw_provider *p = reg->provider;
 	struct etw_class *class = etw_schema_make(schema, size, p);
@@ -178,7 +210,7 @@ int etw_registration_add(struct etw_registration *reg, const void *schema, u32 s
 	etw_class_get(class);
 	index = find_event(reg, class);
 	if (index == -ENOENT)
-		index = append(reg, class);
+		index = append(reg, class, key);
 	etw_class_put(class);
 unlock:
 	mutex_unlock(&etw_control);
@@ -195,7 +227,7 @@ void etw_registrations_mark(struct etw_provider *p)
 		return;
 	list_for_each_entry(reg, &p->registrations, node)
 		for (i = 0; i < reg->nr_events; i++)
-			WRITE_ONCE(reg->enabled[i], !!rcu_access_pointer(etw_registration_class(reg, i)->targets)->nr);
+			mark(reg, i);
 }
 
 void etw_registrations_notify(struct etw_provider *p, bool capture)

@@ -3,6 +3,7 @@
 #ifndef ETW_REGISTRATION_H
 #define ETW_REGISTRATION_H
 
+#include <linux/jump_label.h>
 #include <linux/list.h>
 #include <linux/mm_types.h>
 #include <linux/wait.h>
@@ -19,6 +20,7 @@ struct etw_registration {
 	struct page *page;		/* of enable bytes, by event number */
 	u8 *enabled;
 	struct etw_class **chunks[ETW_MAX_EVENTS / ETW_EVENT_CHUNK];
+	struct static_key_false **keys;	/* by event number; NULL: a program's */
 	u32 nr_events;			/* released after the entry; only grows */
 	u64 changes;			/* under etw_control */
 	u64 captures;
@@ -40,8 +42,11 @@ struct etw_registration *etw_registration_make(const struct etw_provider_names *
 /* Nobody writes any more. The same contexts. */
 void etw_registration_end(struct etw_registration *reg);
 
-/* Adds an event, whose schema is the kernel's copy: its number. See struct etw_event_register. */
-int etw_registration_add(struct etw_registration *reg, const void *schema, u32 size);
+/*
+ * Adds an event, whose schema is the kernel's copy: its number. See struct etw_event_register. @key: NULL, or what is to be
+ * enabled like the event's byte; a kernel's registration has one for every event.
+ */
+int etw_registration_add(struct etw_registration *reg, const void *schema, u32 size, struct static_key_false *key);
 
 /* NULL: no such event. Any context. */
 static inline struct etw_class *etw_registration_class(const struct etw_registration *reg, u32 index)

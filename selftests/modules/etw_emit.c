@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A module that emits a known number of events through kmod/etw_module.h: writing N to the parameter emit makes N events from the
+ * writing task, N from an interrupt and N from a softirq, numbered from 0 on in each. It must not know sessions.
+ *
+ * The parameter wrong is the number of writes that were refused although they were right, or taken although they were not.
+ */
+#include <linux/completion.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+
+#include "../../kmod/etw_module.h"
+
+enum { TASK, HARDIRQ, SOFTIRQ, NR_CONTEXTS };
+
+static const struct etw_module_field fields[] = {
+	{ "context", ETW_TYPE_U8 },
+	{ "n", ETW_TYPE_U64 },
+	{ "text", ETW_TYPE_STRING },
+};
+
+struct record {
+	u8 context;
+	u64 n;
+	char text[5];
+} __packed;
+
+static struct etw_module_event numbered = ETW_MODULE_EVENT("numbered", ETW_LEVEL_INFO, 0x1, fields);
+static struct etw_module_event *const events[] = { &numbered };
+static struct etw_module_provider provider = { .name = "Etw-Emit-Module", .events = events, .nr_events = ARRAY_SIZE(events) };
+
+static DEFINE_MUTEX(lock);
+static u64 next[NR_CONTEXTS];
+static unsigned int count, wrong;
+module_param(wrong, uint, 0444);
+
+static void emit(u8 context)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		const struct record r = { context, next[context]++, "four" };
+
+		if (etw_module_write(&numbered, &r, sizeof(r)))
+			wrong++;
+		/* without its end it is no string */
+		if (etw_module_write(&numbered, &r, sizeof(r) - 1) != -EINVAL)
+			wrong++;
+	}
+}
+
+static DECLARE_COMPLETION(done);
+
+static void softirq_emit(struct tasklet_struct *unused)
+{
+	emit(SOFTIRQ);
+	complete(&done);
+}
+
+static DECLARE_TASKLET(tasklet, softirq_emit);
+
+static void hardirq_emit(struct irq_work *unused)
+{
+	emit(HARDIRQ);
+	tasklet_schedule(&tasklet);
+}
+
+static struct irq_work work;
+
+static int set_emit(const char *text, const struct kernel_param *param)
+{
+	int err;
+
+	mutex_lock(&lock);
+	err = kstrtouint(text, 0, &count);
+	if (!err && (!provider.registration || count > 100000))
+		err = -EINVAL;
+	if (!err) {
+		emit(TASK);
+		reinit_completion(&done);
+		irq_work_queue(&work);
+		wait_for_completion(&done);
+	}
+	mutex_unlock(&lock);
+	return err;
+}
+
+static const struct kernel_param_ops emit_ops = { .set = set_emit };
+module_param_cb(emit, &emit_ops, NULL, 0200);
+
+static int __init emit_init(void)
+{
+	init_irq_work(&work, hardirq_emit);
+	return etw_module_register(&provider);
+}
+
+static void __exit emit_exit(void)
+{
+	tasklet_kill(&tasklet);
+	etw_module_unregister(&provider);
+}
+
+module_init(emit_init);
+module_exit(emit_exit);
+MODULE_DESCRIPTION("Emits a known number of events as an ETW provider");
+MODULE_AUTHOR("The ETW for Linux authors");
+MODULE_LICENSE("GPL");
