@@ -262,7 +262,7 @@ int etw_attach(struct etw_registration *reg)
 			set_bytes(reg, 0);
 		return control == -ENODEV ? 0 : control;
 	}
-	reg->what.keywords = (__u64)(uintptr_t)reg->keywords;
+	reg->what.keywords = reg->what.nr_keywords ? (__u64)(uintptr_t)reg->keywords : 0;
 	fd = etw_device_ioctl(control, ETW_IOC_PROVIDER_REGISTER, &reg->what);
 	close(control);
 	if (fd < 0) {
