@@ -265,7 +265,8 @@ static int register_provider(const struct etw_provider_register *r)
 
 	if (err)
 		return err;
-	if (r->size != sizeof(*r) || !etw_name_valid((const char *)r->name) || r->flags || r->reserved || !r->keywords != !r->nr_keywords)
+	if (r->size != sizeof(*r) || !etw_name_valid((const char *)r->name) || r->flags || r->reserved ||
+	    !r->keywords != !r->nr_keywords)
 		return -EINVAL;
 	for (i = 0; i < MAX_FILES && files[i].used; i++)
 		;

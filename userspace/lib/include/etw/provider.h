@@ -505,7 +505,8 @@ template <size_t bytes, bool real, bool sign, class T>
 static inline const void *etw_value_elements(const T *data)
 {
 	static_assert(sizeof(T) == bytes && std::is_floating_point<T>::value == real &&
-			      (std::is_integral<T>::value || real) && std::is_signed<T>::value == sign,
+			      (std::is_integral<T>::value || real) &&
+			      (std::is_signed<T>::value == sign || std::is_same<T, char>::value),
 		      "etw: the array's elements have another type than the field");
 	return data;
 }
@@ -541,11 +542,12 @@ static inline const void *etw_value_address(const T *data)
 #define ETW_BOOL_(value)	etw_value_make(ETW_PACK_NUMBER, NULL, (value) ? 1 : 0, 1, 0)
 #define ETW_REAL_(value) \
 	((value) + (int)ETW_CHECK_(ETW_IS_REAL_(value), "the value of a floating point field is none"))
-#define ETW_IS_SIGNED_(value) _Generic((value), char: (char)-1 < 0, signed char: 1, short: 1, int: 1, long: 1, \
-	long long: 1, float: 1, double: 1, default: 0)
+/* char is either, as the machine has it. */
+#define ETW_HAS_SIGN_(value, sign) _Generic((value), char: 1, signed char: (sign), short: (sign), int: (sign), \
+	long: (sign), long long: (sign), float: (sign), double: (sign), default: !(sign))
 #define ETW_ELEMENTS_(data, bytes, real, sign) \
 	((void)ETW_CHECK_(sizeof(*(data)) == (bytes) && ((real) ? ETW_IS_REAL_(*(data)) : ETW_IS_INT_(*(data))) && \
-			  (ETW_IS_SIGNED_(*(data))) == (sign), \
+			  ETW_HAS_SIGN_(*(data), sign), \
 			  "the array's elements have another type than the field"), \
 	 (const void *)(data))
 #define ETW_ADDRESS_(data, bytes) \
