@@ -16,6 +16,9 @@ EVENT = re.compile(r"\[(\d+)\.(\d+)\] \([^)]*\) (?:\S+ )?([\w:;.-]+): \{ cpu_id 
 FIELD = re.compile(r'(\w+) = (?:"((?:[^"\\]|\\.)*)"|(-?(?:0x)?[0-9A-Fa-f]+)(?=,|$))')     # numbers and texts: no others are used
 
 
+ID = re.compile(r'(?<!\w)activity_id = \[ ((?:\[\d+\] = \d+(?:, )?)+) \]')
+
+
 def events(directory):
     text = subprocess.run(["babeltrace2", "--clock-seconds", directory + "/kernel"], check=True, stdout=subprocess.PIPE,
                           universal_newlines=True).stdout
@@ -24,6 +27,9 @@ def events(directory):
         if not m:
             continue
         fields = {k: s if not n else int(n, 0) for k, s, n in FIELD.findall(m[7])}
+        activity = ID.search(m[7])
+        if activity:
+            fields["activity_id"] = bytes(int(n) for n in re.findall(r"= (\d+)", activity[1]))
         yield int(m[1]) * 10**9 + int(m[2]), m[3], int(m[4]), int(m[5]), int(m[6]), fields
 
 
@@ -107,6 +113,65 @@ def work_out(directory):
     return cpu_ns, switches, wakes, ios, faults
 
 
+def overlap(spans, others):
+    """What of the intervals @spans lies in at least one of @others, as intervals that do not touch."""
+    cut = sorted((max(a, c), min(b, d)) for a, b in spans for c, d in others if max(a, c) < min(b, d))
+    merged = []
+    for a, b in cut:
+        if merged and a <= merged[-1][1]:
+            merged[-1][1] = max(b, merged[-1][1])
+        else:
+            merged.append([a, b])
+    return merged
+
+
+def activities(directory):
+    """Of those whose events are called ...Start and ...Stop: duration, and time that who worked for it slept for the disk.
+
+    Who worked for it, from then on: who wrote an event with its id, the parent of who did and ended, and whom these forked.
+    """
+    asleep, reads, waiting, parts = (collections.defaultdict(list) for _ in range(4))
+    begin, workers, parent, found = {}, collections.defaultdict(dict), {}, {}
+    off = {}
+    for t, name, _, tid, pid, f in events(directory):
+        if name == "sched_switch":
+            if f["prev_state"] & 2:
+                off[f["prev_tid"]] = t
+            if f["prev_state"] & 0xb0:
+                for since in workers.values():
+                    if f["prev_tid"] in since and f["prev_tid"] in parent:
+                        since.setdefault(parent[f["prev_tid"]], t)
+        elif name in ("sched_waking", "sched_wakeup") and f["tid"] in off:
+            asleep[f["tid"]].append((off.pop(f["tid"]), t))
+        elif name == "sched_process_fork" and f["child_tid"] == f["child_pid"]:
+            parent[f["child_tid"]] = tid
+            for since in workers.values():
+                if tid in since:
+                    since[f["child_tid"]] = t
+        elif name == "lttng_statedump_block_device":
+            parts[f["dev"]] = f["disk"]
+        elif name == "block_bio_queue" and f["nr_sector"]:
+            waiting[parts.get(f["dev"], f["dev"])].append([f["sector"], f["sector"] + f["nr_sector"], f["nr_sector"], tid, t])
+        elif name == "block_rq_complete":
+            for bio in waiting[f["dev"]]:
+                bio[2] -= max(0, min(f["sector"] + f["nr_sector"], bio[1]) - max(f["sector"], bio[0]))
+                if bio[2] <= 0:
+                    reads[bio[3]].append((bio[4], t))
+            waiting[f["dev"]] = [bio for bio in waiting[f["dev"]] if bio[2] > 0]
+        elif "activity_id" in f:
+            workers[f["activity_id"]].setdefault(tid, t)
+            event = name.split(";")[0]
+            if event.endswith("Start"):
+                begin[f["activity_id"]] = t
+            elif event.endswith("Stop") and f["activity_id"] in begin:
+                found[f["activity_id"].hex()] = (begin[f["activity_id"]], t, workers.pop(f["activity_id"]))
+    durations = {k: b - a for k, (a, b, _) in found.items()}
+    waits = {k: sum(d - c for c, d in overlap([(a, b)], [x for tid, t in since.items()
+                                                           for x in overlap([(t, b)], overlap(asleep[tid], reads[tid]))]))
+             for k, (a, b, since) in found.items()}
+    return durations, waits
+
+
 def quantile(values, per_mille):
     return sorted(values)[(len(values) * per_mille + 999) // 1000 - 1]
 
@@ -153,7 +218,13 @@ def compare(etwctl, directory, report):
     for what, key, per_mille in ("median", "median_ns", 500), ("99 %", "p99_ns", 990):
         check("%s of I/O, within 1 %%" % what, {k: quantile([t for t, _ in v], per_mille) for k, v in ios.items()},
               {k: v["latency"][key] for k, v in theirs.items()}, near)
-    check("faults by process", +faults, by_pid(s["fault"]["processes"], lambda p: p["faults"]))
+    durations, waits = activities(directory)
+    if durations:
+        theirs = {a["id"].replace("-", ""): a for a in s["activity"]["activities"] if a["finished"]}
+        check("durations of activities", durations, {k: a["duration_ns"] for k, a in theirs.items()})
+        check("what they waited for disks, within 1 %", waits, {k: a["disk_ns"] for k, a in theirs.items()}, near)
+    if s["fault"]["faults"]:
+        check("faults by process", +faults, by_pid(s["fault"]["processes"], lambda p: p["faults"]))
 
 
 def main():
