@@ -13,10 +13,13 @@ LAYERS = [
     ('ABI', ['uapi/linux/*.h'], []),
     ('what lies below', ['kmod/compat.h', 'kmod/objects.[ch]', 'kmod/step.h'], ['ABI']),
     ('pure code', ['kmod/filter.[ch]', 'kmod/clock.[ch]', 'kmod/class.h', 'kmod/payload.[ch]', 'kmod/predicate.[ch]',
-                   'kmod/schema.[ch]'], ['ABI']),
+                   'kmod/schema.[ch]', 'kmod/schema_make.c', 'kmod/guid.[ch]'], ['ABI', 'what lies below']),
     ('relay', ['kmod/relay.[ch]', 'kmod/relay_mem.[ch]'], ['ABI', 'what lies below', 'pure code']),
     ('session and enable', ['kmod/hook.[ch]', 'kmod/provider.[ch]', 'kmod/write.[ch]', 'kmod/event.h', 'kmod/session.[ch]',
-                            'kmod/enable.[ch]', 'kmod/self.[ch]'], ['ABI', 'what lies below', 'pure code', 'relay']),
+                            'kmod/enable.[ch]', 'kmod/self.[ch]', 'kmod/user.[ch]', 'kmod/registration.[ch]',
+                            'kmod/write_user.[ch]'], ['ABI', 'what lies below', 'pure code', 'relay']),
+    ('for other modules', ['kmod/etw_module.h', 'kmod/module_provider.c'],
+     ['ABI', 'what lies below', 'pure code', 'session and enable']),
     ('providers', ['kmod/providers/*'], ['ABI', 'what lies below', 'kmod/class.h', 'kmod/event.h']),
     ('files', ['kmod/file_*.c', 'kmod/files.h', 'kmod/uarg.[ch]'],
      ['ABI', 'what lies below', 'pure code', 'relay', 'session and enable']),
@@ -29,6 +32,9 @@ LAYERS = [
     ('demos', ['userspace/demos/*'], ['ABI', 'userspace/lib/include/*']),
     ('independent count', ['userspace/bpf/*'], []),
     ('tests of user space', ['userspace/tests/*', 'userspace/fuzz/*'], ['ABI', 'libetw', 'etwctl', 'pure code']),
+    ('modules that are providers', ['selftests/modules/*'], ['ABI', 'kmod/etw_module.h', 'kmod/compat.h']),
+    ('tests of libetw in a guest', ['selftests/provider_lib*.c'], ['ABI', 'kselftests', 'userspace/lib/include/*']),
+    ('kselftests by the library', ['selftests/provider_lib*'], ['ABI', 'userspace/lib/include/*', 'kselftests']),
     ('kselftests', ['selftests/*.[ch]', 'selftests/stress/*', 'selftests/fuzz/*'], ['ABI', 'selftests/generator/*.h']),
 ]
 # Where <...> is looked for, of ours.
@@ -177,7 +183,7 @@ def licences(files):
         wanted = 'GPL-2.0-only'
         if f.startswith('uapi/'):
             wanted = 'GPL-2.0 WITH Linux-syscall-note'
-        elif f.startswith('userspace/lib/') or f == 'userspace/man/libetw.3':
+        elif f.startswith('userspace/lib/') or re.fullmatch(r'userspace/man/\w+\.3', f):
             wanted = 'LGPL-2.1-only OR BSD-2-Clause'
         if not found:
             yield f'{f}: no licence in its first lines'

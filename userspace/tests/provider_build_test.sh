@@ -4,7 +4,7 @@
 # cost of an event that nobody wants; mistakes that must not compile. TAP. It must not know how the library works.
 set -euo pipefail
 src=@SRC@ build=@BUILD@
-cc=${CC:-gcc-12} cxx=${CXX:-g++-12}
+cc=${CC:-gcc-12} cxx=${CXX:-g++}
 count=0 failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
