@@ -350,7 +350,7 @@ static void show_kinds(const struct summary_report *r)
 
 	printf("\n%-58sOF THIS TIME, %%\n", "ACTIVITIES");
 	printf("%-25s %7s %7s %7s %7s  %6s %6s %6s %6s %6s %6s\n", "PROVIDER, NAME", "COUNT", "MEDIAN", "99 %", "MAX", "ON CPU",
-	       "RUNN.", "DISK", "BLOCK.", "IDLE", "UNKN.");
+	       "READY", "DISK", "BLOCK.", "IDLE", "UNKN.");
 	for (unsigned int i = 0; i < rows(r, r->nr_kinds); i++) {
 		const struct sum_act_kind *k = r->kinds[i];
 		const struct sum_hist *h = &k->duration;
@@ -411,7 +411,7 @@ static void show_activities(const struct summary_report *r)
 {
 	char id[ETW_GUID_TEXT_SIZE];
 
-	printf("\n%8s %7s %7s %7s %7s %7s %7s %11s  %s\n", "DURATION", "ON CPU", "RUNN.", "DISK", "BLOCK.", "IDLE", "UNKN.",
+	printf("\n%8s %7s %7s %7s %7s %7s %7s %11s  %s\n", "DURATION", "ON CPU", "READY", "DISK", "BLOCK.", "IDLE", "UNKN.",
 	       "BEGIN", "THE LONGEST");
 	for (unsigned int i = 0; i < rows(r, r->s->nr_acts); i++) {
 		const struct sum_activity *a = r->s->acts[i];
