@@ -55,6 +55,18 @@ bool etw_enabling_of(const struct etw_enabling *e, const struct etw_provider *p)
 	return etw_provider_is(p, e->name, &e->guid);
 }
 
+/* Does a list with this mode let through what is, or is not, in it? */
+static bool list_passes(u32 mode, bool listed)
+{
+	switch (mode) {
+	case ETW_EVENTS_IN:
+		return listed;
+	case ETW_EVENTS_OUT:
+		return !listed;
+	}
+	return true;
+}
+
 static bool passes(const struct etw_enabling *e, const struct etw_class *class)
 {
 	u32 i;
@@ -66,12 +78,11 @@ static bool passes(const struct etw_enabling *e, const struct etw_class *class)
 	/* filters choose among what happens; without the rundown what they leave would have no names */
 	if (class->rundown)
 		return true;
-	if (e->event_mode != ETW_EVENTS_ALL &&
-	    etw_name_listed(class->name, e->events, e->nr_events, ETW_NAME_SIZE) != (e->event_mode == ETW_EVENTS_IN))
+	if (!list_passes(e->event_mode, etw_name_listed(class->name, e->events, e->nr_events, ETW_NAME_SIZE)))
 		return false;
 	for (i = 0; i < e->nr_ids && e->ids[i] != class->event_id; i++)
 		;
-	if (e->id_mode != ETW_EVENTS_ALL && (i < e->nr_ids) != (e->id_mode == ETW_EVENTS_IN))
+	if (!list_passes(e->id_mode, i < e->nr_ids))
 		return false;
 	return !e->conditions || etw_conditions_possible(e->conditions, class);
 }
