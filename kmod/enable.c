@@ -55,16 +55,12 @@ bool etw_enabling_of(const struct etw_enabling *e, const struct etw_provider *p)
 	return etw_provider_is(p, e->name, &e->guid);
 }
 
-/* Does a list with this mode let through what is, or is not, in it? */
+/* Does a list of this mode let pass what is @listed in it? */
 static bool list_passes(u32 mode, bool listed)
 {
-	switch (mode) {
-	case ETW_EVENTS_IN:
-		return listed;
-	case ETW_EVENTS_OUT:
-		return !listed;
-	}
-	return true;
+	if (mode == ETW_EVENTS_ALL)
+		return true;
+	return mode == ETW_EVENTS_IN ? listed : !listed;
 }
 
 static bool passes(const struct etw_enabling *e, const struct etw_class *class)

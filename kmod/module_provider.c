@@ -43,8 +43,13 @@ static struct etw_schema *schema_of(const struct etw_module_event *event)
 	for (i = 0; i < event->nr_fields; i++) {
 		const struct etw_module_field *f = &event->fields[i];
 
-		fields[i] = (struct etw_field){ .name = f->name, .type = f->type, .array = f->array, .format = f->format,
-						.count = f->count };
+		fields[i] = (struct etw_field){
+			.name = f->name,
+			.type = f->type,
+			.array = f->array,
+			.format = f->format,
+			.count = f->count,
+		};
 	}
 	class.fields = fields;
 	schema = kvzalloc(etw_schema_size(&class), ETW_GFP);
@@ -165,11 +170,9 @@ int notrace etw_module_write(const struct etw_module_event *event, const void *p
 		goto out;
 	}
 	/* records have no length of their own: what the fields do not say could not be read */
-	if (class->fixed_size != ETW_SIZE_VARIES ? len != class->fixed_size :
-	    etw_payload_check(class->fields, class->nr_fields, payload, len, NULL)) {
-		err = -EINVAL;
+	err = etw_payload_check(class->fields, class->nr_fields, payload, len, NULL);
+	if (err)
 		goto out;
-	}
 	targets = etw_targets_of(class);
 	if (targets->nr && etw_begin(&e, targets, NULL))
 		etw_end_vec(&e, &vec, 1);

@@ -9,8 +9,8 @@
 
 /*
  * Rank 1 of the locks: the registry, the list of sessions, and the targets and users of every class. After it come a
- * session's lock (2), the CPU hotplug lock (3) and a relay's lock (4); a session's direct lock comes before it. No lock is held across a grace period or a
- * copy to or from user space.
+ * session's lock (2), the CPU hotplug lock (3) and a relay's lock (4); a session's direct lock comes before it. No lock
+ * is held across a grace period or a copy to or from user space.
  */
 extern struct mutex etw_control;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A program's or another module's hold on a provider: its numbered events, and how it learns what is enabled. Knows no user memory. */
+/*
+ * A program's or another module's hold on a provider: its numbered events, and how it learns what is enabled. Knows no user
+ * memory.
+ */
 #ifndef ETW_REGISTRATION_H
 #define ETW_REGISTRATION_H
 

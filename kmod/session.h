@@ -151,9 +151,8 @@ void etw_session_reader_put(struct etw_session *session);
 bool etw_session_has_reader(struct etw_session *session);
 
 /*
- * The class table. Writers hold etw_control and session->lock: stage the classes of an ENABLE, then publish or drop them all. stage()
- * gives the number
- * @class has or will have; ENOSPC, ENOMEM.
+ * The class table. Writers hold etw_control and session->lock: stage the classes of an ENABLE, then publish or drop them all.
+ * stage() gives the number @class has or will have; ENOSPC, ENOMEM.
  */
 int etw_session_class_stage(struct etw_session *session, struct etw_class *class);
 void etw_session_class_publish(struct etw_session *session);

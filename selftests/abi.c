@@ -806,7 +806,7 @@ TEST_F(abi, list_end)
 		EXPECT_GT(p.id, id);
 		EXPECT_EQ(nr < 5 ? ETW_PROVIDER_KERNEL : ETW_PROVIDER_TRUSTED, p.flags);
 		EXPECT_LE(p.nr_unavailable, p.nr_events);
-		EXPECT_EQ(nr < 5, p.nr_events > 0);
+		EXPECT_EQ(nr < 5, !!p.nr_events);
 	}
 	EXPECT_EQ(-ENOENT, err);
 	EXPECT_EQ(6, nr);

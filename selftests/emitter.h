@@ -17,7 +17,10 @@
 struct schema_maker {
 	_Alignas(8) uint8_t bytes[ETW_MAX_SCHEMA + 4096];
 	uint32_t used;
-	struct { uint32_t at; const char *text; } strings[ETW_MAX_FIELDS + 300];
+	struct {
+		uint32_t at;
+		const char *text;
+	} strings[ETW_MAX_FIELDS + 300];
 	unsigned int nr_strings;
 };
 

@@ -655,8 +655,8 @@ struct etw_subbuf {
  * (CAP_PERFMON or CAP_SYS_ADMIN) when it registers is not trusted: its records take at most three quarters of a relay, and
  * are limited to a rate for each user, session and CPU (module parameter untrusted_rate).
  *
- * EINVAL a malformed name, keyword or number; E2BIG too many keywords; EPERM the name (in any case) or GUID is one of the kernel's, or begins with
- * "Linux-"; EDQUOT the user, or all users together, have as many as they may; ENOMEM.
+ * EINVAL a malformed name, keyword or number; E2BIG too many keywords; EPERM the name (in any case) or GUID is one of the
+ * kernel's, or begins with "Linux-"; EDQUOT the user, or all users together, have as many as they may; ENOMEM.
  */
 struct etw_provider_register {
 	__u32 size;
@@ -689,7 +689,8 @@ struct etw_provider_register {
  * number, not 0 while some session wants it (with filters it may still be rejected). The mapping stays where it is, has
  * room for all events, and is inherited by fork. EPERM writable or executable; EINVAL another length or offset.
  *
- * EINVAL malformed; E2BIG more than ETW_MAX_FIELDS fields or ETW_MAX_SCHEMA bytes; ENOSPC ETW_MAX_EVENTS; EDQUOT the user, or all users together, have as many as they may, or a session does; ENOMEM.
+ * EINVAL malformed; E2BIG more than ETW_MAX_FIELDS fields or ETW_MAX_SCHEMA bytes; ENOSPC ETW_MAX_EVENTS; EDQUOT the user,
+ * or all users together, have as many as they may, or a session does; ENOMEM.
  */
 struct etw_event_register {
 	__u32 size;
