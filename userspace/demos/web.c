@@ -32,11 +32,6 @@
 
 #include <etw/provider.h>
 
-#ifndef ETW_OPCODE_RESUME
-#define ETW_OPCODE_RESUME	7
-#define ETW_OPCODE_SUSPEND	8
-#endif
-
 #define KEYWORD_REQUEST	0x1
 #define KEYWORD_READ	0x2
 ETW_PROVIDER(web, "Demo-Web", ETW_KEYWORD("request", KEYWORD_REQUEST), ETW_KEYWORD("read", KEYWORD_READ));

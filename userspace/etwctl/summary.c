@@ -28,7 +28,6 @@ const char *const summary_access_names[SUM_NR_ACCESS] = { "read", "write", "exec
 /* ---------------------------------------------------------------- from libetw's events to the analysis' */
 
 #define MAX_FIELDS 8
-#define OPCODE_SUSPEND 8	/* as ETW has it */
 
 /* One class of events, found once: which kind it is, and where its fields are. */
 struct plan {
@@ -89,7 +88,7 @@ static void plan_activity(struct plan *p, const struct etw_class *cls)
 		return;
 	p->related = is_id_field(cls, 1, ETW_FIELD_RELATED);
 	p->kind = cls->opcode == ETW_OPCODE_START ? SUM_START : cls->opcode == ETW_OPCODE_STOP ? SUM_STOP :
-		  cls->opcode == OPCODE_SUSPEND ? SUM_SUSPEND : SUM_WORK;
+		  cls->opcode == ETW_OPCODE_SUSPEND ? SUM_SUSPEND : SUM_WORK;
 }
 
 static struct plan *plan_of(struct reader *rd, const struct etw_event *event)
