@@ -58,9 +58,11 @@ static struct etw_class *check_event(const struct etw_registration *reg, const u
 static int check_all(const struct etw_registration *reg, const u8 *buf, size_t len)
 {
 	size_t at;
-	u32 size;
+	u32 size, nr = 0;
 
 	for (at = 0; at < len; at += size) {
+		if (++nr > ETW_MAX_BATCH)
+			return -E2BIG;
 		if (!check_event(reg, buf + at, len - at, &size))
 			return -EINVAL;
 		if (size - sizeof(struct etw_write) > ETW_MAX_PAYLOAD)

@@ -224,6 +224,14 @@ TEST_F(provider, large)
 	iov[1] = (struct iovec){ buf, 1 };
 	EXPECT_EQ(-1, writev(p, iov, 2));
 	EXPECT_EQ(E2BIG, errno);
+	schema_begin(&self->m, "nothing", 0);
+	e = provider_event(p, self->m.bytes, schema_done(&self->m));
+	for (used = 0; used < ETW_MAX_BATCH * sizeof(struct etw_write);)
+		used = write_add(buf, used, e, payload, 0);
+	EXPECT_EQ(used, write(p, buf, used));
+	used = write_add(buf, used, e, payload, 0);
+	EXPECT_EQ(-1, write(p, buf, used));
+	EXPECT_EQ(E2BIG, errno);
 	close(p);
 }
 
@@ -852,7 +860,7 @@ static int flood(int dev, const char *name)
 
 	if (provider_counter(p, "flood", 0))
 		return 1;
-	for (uint64_t n = 0; used + 16 <= sizeof(buf); n++)
+	for (uint64_t n = 0; n < ETW_MAX_BATCH; n++)
 		used = write_add(buf, used, 0, &n, sizeof(n));
 	while (now_ns() < end)
 		if (write(p, buf, used) < 0 && errno != ENOBUFS)

@@ -79,6 +79,7 @@
 #define ETW_MAX_SCHEMA		65536U		/* bytes of one struct etw_schema with all that belongs to it */
 #define ETW_MAX_EVENTS		4096U		/* of one provider file */
 #define ETW_MAX_WRITE		131072U		/* bytes of one write to a provider file */
+#define ETW_MAX_BATCH		1024U		/* events of one write: nothing else runs on the CPU meanwhile */
 #define ETW_MAX_PREDICATES	16U		/* in one filter */
 #define ETW_MAX_EVENT_IDS	256U		/* in one filter */
 #define ETW_MAX_PROCESS_NAMES	64U		/* in one filter */
@@ -728,7 +729,7 @@ struct etw_enabled_query {
  * them; how they are spread over iovecs does not matter. Either all are taken or none: the result is the number of bytes.
  * The events of one write have one time stamp, in their order.
  *
- * EINVAL not what the schema says, or an unknown index; E2BIG more than ETW_MAX_PAYLOAD or ETW_MAX_WRITE; EFAULT; ENOMEM. All the
+ * EINVAL not what the schema says, or an unknown index; E2BIG more than ETW_MAX_PAYLOAD, ETW_MAX_WRITE or ETW_MAX_BATCH; EFAULT; ENOMEM. All the
  * same taken, but not by every session that wants them: ENOBUFS a session lost some for lack of room or over the rate;
  * EMSGSIZE for one they are too large. These are in the sessions' counts.
  */
