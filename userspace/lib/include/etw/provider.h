@@ -171,8 +171,8 @@ ETW_API int etw_provider_enabled(struct etw_provider *provider, unsigned int lev
 
 /*
  * Each thread has a current activity id, at first zero (none). While it is not zero, events carry it, in their first
- * field ETW_FIELD_ACTIVITY. An id is a random number of the process and a count: no two are the same, and only a process's
- * first takes a system call.
+ * field ETW_FIELD_ACTIVITY. An id is a random number of the process and a count: no two are the same, and only a
+ * process's first takes a system call.
  */
 ETW_API void etw_activity_get(__u8 id[16]);
 ETW_API void etw_activity_set(const __u8 id[16]);
