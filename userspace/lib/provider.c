@@ -100,8 +100,10 @@ static void in_child(void)
 	etw_forked = 1;
 	/* Whoever waited or called back is not here. */
 	cond = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-	for (batch = etw_thread.batch; batch; batch = batch->outer)
+	for (batch = etw_thread.batch; batch; batch = batch->outer) {
 		batch->used = 0;
+		batch->nr = 0;
+	}
 	etw_watch_forked();
 	for (reg = etw_registrations; reg; reg = reg->next) {
 		reg->running = false;

@@ -79,6 +79,7 @@ static int flush(struct etw_batch *b)
 		return 0;
 	err = write_out(b->registration, b->buf, b->used);
 	b->used = 0;
+	b->nr = 0;
 	if (err && !b->error)
 		b->error = err;
 	return err;
@@ -100,6 +101,7 @@ static __attribute__((noinline)) int batch_make_room(struct etw_batch *b, struct
 	} else {
 		memcpy(b->buf, event, size);
 		b->used = size;
+		b->nr = 1;
 	}
 	b->busy = 0;
 	return err;
@@ -123,12 +125,13 @@ static inline void copy(__u8 *to, const __u8 *from, size_t size)
 
 static inline int batch_add(struct etw_batch *b, struct etw_registration *reg, const void *event, size_t size)
 {
-	if (b->busy || b->registration != reg || size > b->size - b->used)
+	if (b->busy || b->registration != reg || size > b->size - b->used || b->nr == ETW_MAX_BATCH)
 		return batch_make_room(b, reg, event, size);
 	b->busy = 1;
 	__asm__ volatile("" ::: "memory");
 	copy(b->buf + b->used, event, size);
 	b->used += size;
+	b->nr++;
 	__asm__ volatile("" ::: "memory");
 	b->busy = 0;
 	return 0;

@@ -398,7 +398,7 @@ int etw_device_map(int fd, void *at, size_t size)
 static ssize_t take(struct file *f, const __u8 *buf, size_t size)
 {
 	__u32 offsets[ETW_MAX_FIELDS + 1];
-	unsigned int bad;
+	unsigned int bad, nr = 0;
 	struct etw_write head;
 	size_t at;
 
@@ -408,6 +408,8 @@ static ssize_t take(struct file *f, const __u8 *buf, size_t size)
 		const struct etw_class *c;
 		long len;
 
+		if (++nr > ETW_MAX_BATCH)
+			return -E2BIG;
 		if (size - at < sizeof(head))
 			return -EINVAL;
 		memcpy(&head, buf + at, sizeof(head));

@@ -547,7 +547,7 @@ static void define_errors(void)
 
 static void batches(void)
 {
-	static __u8 room[1024], outer_room[4096];
+	static __u8 room[1024], outer_room[4096], large[ETW_MAX_WRITE];
 	struct etw_batch batch, outer;
 	unsigned int before;
 	pid_t child;
@@ -582,6 +582,11 @@ static void batches(void)
 	ETW_WRITE(plain, "Other", ETW_LEVEL_INFO, 0, etw_u32("n", 2));
 	fake_write_error = -ENOBUFS;
 	ok(etw_batch_flush(&batch) == -ENOBUFS && !etw_batch_end(&batch), "a loss is told once");
+	fake_clear();
+	etw_batch_begin(&batch, large, sizeof(large));
+	for (int i = 0; i < 3000; i++)
+		ETW_WRITE(early, "Nothing", ETW_LEVEL_INFO, 0);
+	ok(!etw_batch_end(&batch) && fake_events() == 3000, "no call has more events than there may be");
 }
 
 /* ---- callbacks ---- */

@@ -295,7 +295,8 @@ ETW_API int etw_event_write_many(const struct etw_event_data *events, unsigned i
  * struct etw_batch - events of this thread that are kept to be written together
  *
  * Between etw_batch_begin() and etw_batch_end() the calling thread's events, ETW_WRITE's too, are collected in @buf,
- * and written when it is full, at etw_batch_flush(), or at the end: then they get their time stamp, so keep it short.
+ * and written when it is full or has ETW_MAX_BATCH events, at etw_batch_flush(), or at the end: then they get their
+ * time stamp, so keep it short.
  * Batches can be nested; the outer one goes on afterwards. A child made by fork has none of its parent's events.
  */
 struct etw_batch {
@@ -306,6 +307,7 @@ struct etw_batch {
 	struct etw_batch *outer;
 	int error;
 	int busy;
+	unsigned int nr;
 };
 /* At least 1024 bytes of room; -EINVAL. */
 ETW_API int etw_batch_begin(struct etw_batch *batch, void *buf, size_t size);
