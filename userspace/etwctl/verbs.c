@@ -77,7 +77,7 @@ const struct verb verbs[] = {
 		EXAMPLES("etwctl dump --event 'block_*' trace", "etwctl dump --from +1.5 --to +2 --cpu 0 trace"),
 	}, {
 		"summary", cmd_summary, "DIR ...",
-		"Sum up traces: who ran, waited, read and wrote, faulted; and what was lost", "@dir",
+		"Sum up traces: who ran, waited, read and wrote, faulted; activities; and what was lost", "@dir",
 		{ opts_filter, opts_summary, opts_json }, EXAMPLES("etwctl summary trace"),
 	}, {
 		"emit", cmd_emit, "PROVIDER EVENT [FIELD[:TYPE]=VALUE ...]",
