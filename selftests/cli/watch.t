@@ -140,7 +140,7 @@ EXPECT ^2$
 EXPECT_NOT watch-
 
 NAME watch_where_and_process
-RUN etwctl watch -p process:info:task_rename --where 'newcomm ^= keep' --process keep,sh -n 3 >out & pid=$!
+RUN etwctl watch -p process:info:task_rename --event task_rename --where 'newcomm ^= keep' --process keep,sh -n 3 >out & pid=$!
 RUN until etwctl list sessions --names | grep -q "watch-$pid"; do sleep 0.1; done
 RUN while kill -0 $pid 2>/dev/null; do sh -c 'for n in keep1 other keep2; do printf $n >/proc/$$/comm; done'; sleep 0.2; done; wait $pid; rc=$?
 RUN cat out; exit $rc
