@@ -349,6 +349,35 @@ TEST_F(account, independence)
 		ASSERT_EQ(1, seen[i]);
 }
 
+static void sleep_for_ever(void *arg)
+{
+	(void)arg;
+	for (;;)
+		pause();
+}
+
+/* What one session rejects and another takes is counted once in each. */
+TEST_F(account, rejected_by_one)
+{
+	struct etw_session_create create = session_small(unique("second"));
+	int other = session_make(self->dev, &create);
+	pid_t pid = spawn(sleep_for_ever, NULL);
+	struct etw_provider_query q, p;
+
+	ASSERT_GE(other, 0);
+	ASSERT_EQ(1, enable_renames(self->fd, pid));
+	ASSERT_EQ(1, enable_renames(other, getpid()));
+	work_rename("one", 0, 100);
+	q = session_provider(self->fd, "process");
+	p = session_provider(other, "process");
+	EXPECT_EQ(0, q.written);
+	EXPECT_EQ(100, p.written);
+	/* and what others did meanwhile, which both reject */
+	EXPECT_EQ(100 + p.filtered, q.filtered);
+	reap(pid);
+	close(other);
+}
+
 /* Two sessions see the same event at the same time if they have the same clock. */
 TEST_F(account, same_event_in_two_sessions)
 {

@@ -777,6 +777,11 @@ static void merging_writes(int fd, void *buf)
 }
 
 /* Reads, writes, synchronous and not, neighbours that merge, a flush, a discard. */
+/* Of the made disk, far behind everything that is read or written there. */
+#define BAD_SECTOR 98304
+#define STRING_OF(x) #x
+#define STRING(x) STRING_OF(x)
+
 static void block_work(void)
 {
 	static char buf[1 << 16] __attribute__((aligned(4096)));
@@ -794,6 +799,8 @@ static void block_work(void)
 			break;
 	}
 	fdatasync(fd);
+	/* A request that fails, where the disk has such a place. */
+	(void)!pread(fd, buf, 4096, BAD_SECTOR * 512L);
 	close(fd);
 	fd = open(test_disk, O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC);
 	if (pwrite(fd, buf, 4096, 8192) != 4096)
@@ -881,6 +888,7 @@ static const char *disk_make(void)
 	file_write(NULLB "/kprov/size", "64");
 	file_write(NULLB "/kprov/memory_backed", "1");
 	file_write(NULLB "/kprov/discard", "1");
+	file_write(NULLB "/kprov/badblocks", "+" STRING(BAD_SECTOR) "-" STRING(BAD_SECTOR));
 	file_write(NULLB "/kprov/cache_size", "8");	/* MiB: something to flush, and to write through */
 	file_write(NULLB "/kprov/irqmode", "2");
 	file_write(NULLB "/kprov/completion_nsec", "10000000");

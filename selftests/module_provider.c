@@ -70,11 +70,21 @@ FIXTURE_TEARDOWN(module_provider)
 	ASSERT_SUMS(self->fd);						\
 } while (0)
 
-static unsigned int wrong(void)
+static unsigned int number_in(const char *path)
 {
 	char text[16] = "";
 
-	return file_read(EMIT "wrong", text, sizeof(text)) > 0 ? atoi(text) : 999;
+	return file_read(path, text, sizeof(text)) > 0 ? atoi(text) : 999;
+}
+
+static unsigned int wrong(void)
+{
+	return number_in(EMIT "wrong");
+}
+
+static unsigned int wanted(void)
+{
+	return number_in(EMIT "wanted");
 }
 
 /* Enabled before the module is there, it comes to life with it; every event from every context is there, in its order. */
@@ -110,10 +120,13 @@ TEST_F(module_provider, known_number)
 TEST_F(module_provider, on_and_off)
 {
 	ASSERT_EQ(0, load("etw_emit"));
+	EXPECT_EQ(0, wanted());
 	ASSERT_EQ(0, file_write(EMIT "emit", "10"));
 	ASSERT_EQ(1, enable_all(self->fd, "Etw-Emit-Module"));
+	EXPECT_EQ(1, wanted());
 	ASSERT_EQ(0, file_write(EMIT "emit", "10"));
 	ASSERT_EQ(0, disable(self->fd, "Etw-Emit-Module"));
+	EXPECT_EQ(0, wanted());
 	ASSERT_EQ(0, file_write(EMIT "emit", "10"));
 	EXPECT_EQ(0, wrong());
 	DRAIN();

@@ -8,6 +8,7 @@
 #include <linux/errno.h>
 #include <linux/etw.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
@@ -495,6 +496,38 @@ static void unknown_is_remembered(struct kunit *test)
 	w.wrong = NULL;
 }
 
+/*
+ * While a session stops another's change may take it out of the targets: whoever wrote with the old ones must have ended before
+ * the last packets are delivered, though nothing is left to be taken out.
+ */
+static void stop_waits_for_who_wrote_before(struct kunit *test)
+{
+	struct model_session *stopping = &w.sessions[0], *other = &w.sessions[1];
+	unsigned long before;
+
+	w.seed = SEED;
+	create(stopping);
+	create(other);
+	KUNIT_ASSERT_NOT_NULL(test, stopping->s);
+	KUNIT_ASSERT_NOT_NULL(test, other->s);
+	enable(stopping, 0);
+	WRITE_ONCE(stopping->s->stopping, true);
+	stopping->stopped = true;
+	enable(other, 0);
+	disable(other, 0);
+	check_all();
+	before = get_state_synchronize_rcu();
+	etw_session_disable_all(stopping->s);
+	KUNIT_EXPECT_TRUE(test, poll_state_synchronize_rcu(before));
+	WRITE_ONCE(stopping->s->stopping, false);
+	stopping->stopped = false;
+	end(stopping);
+	end(other);
+	check_all();
+	KUNIT_EXPECT_TRUE_MSG(test, !w.wrong, "%s: %u, %u", w.wrong, w.wrong_a, w.wrong_b);
+	w.wrong = NULL;
+}
+
 /* On some kernels suites run before the module's own initialisation: then they do what of it they need, and undo it. */
 static int suite_start(struct kunit_suite *suite)
 {
@@ -534,6 +567,7 @@ static void suite_end(struct kunit_suite *suite)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(unknown_is_remembered),
+	KUNIT_CASE(stop_waits_for_who_wrote_before),
 	KUNIT_CASE(at_random),
 	{}
 };

@@ -3,7 +3,8 @@
  * A module that emits a known number of events through kmod/etw_module.h: writing N to the parameter emit makes N events from the
  * writing task, N from an interrupt and N from a softirq, numbered from 0 on in each. It must not know sessions.
  *
- * The parameter wrong is the number of writes that were refused although they were right, or taken although they were not.
+ * The parameter wrong is the number of writes that were refused although they were right, or taken although they were not;
+ * wanted says whether somebody wants the event.
  */
 #include <linux/completion.h>
 #include <linux/interrupt.h>
@@ -89,6 +90,14 @@ static int set_emit(const char *text, const struct kernel_param *param)
 
 static const struct kernel_param_ops emit_ops = { .set = set_emit };
 module_param_cb(emit, &emit_ops, NULL, 0200);
+
+static int get_wanted(char *text, const struct kernel_param *param)
+{
+	return sprintf(text, "%d\n", !!etw_module_enabled(&numbered));
+}
+
+static const struct kernel_param_ops wanted_ops = { .get = get_wanted };
+module_param_cb(wanted, &wanted_ops, NULL, 0444);
 
 static int __init emit_init(void)
 {

@@ -290,7 +290,10 @@ enum hrtimer_restart { HRTIMER_NORESTART, HRTIMER_RESTART };
 #define cancel_work_sync(w)			((void)(w))
 #define alloc_workqueue(name, flags, n)		((struct workqueue_struct *)calloc(1, 1))
 #define destroy_workqueue(q)			free(q)
-#define synchronize_rcu()			((void)0)
+unsigned long etw_host_grace_periods __attribute__((weak));
+#define synchronize_rcu()			((void)etw_host_grace_periods++)
+#define get_state_synchronize_rcu()		etw_host_grace_periods
+#define poll_state_synchronize_rcu(cookie)	(etw_host_grace_periods != (cookie))
 #define wait_event_interruptible_timeout(wq, condition, timeout)	((void)(timeout), (condition) ? 1L : 0L)
 #define msecs_to_jiffies(ms)			((unsigned long)(ms))
 #define ms_to_ktime(ms)				((ktime_t)(ms) * 1000000)
