@@ -767,14 +767,13 @@ static void descriptors(void)
 {
 	unsigned int before = fake_registrations();
 	struct etw_provider *p;
-	char path[64];
 	int fd, taken;
 
 	/* A daemon that closes everything. */
 	fake_clear();
 	ok(fake_files("Test-Early") == 1, "one file");
 	for (fd = 3; fd < 1024; fd++)
-		if (fcntl(fd, F_GETFD) >= 0 && (snprintf(path, sizeof(path), "%d", fd), 1))
+		if (fcntl(fd, F_GETFD) >= 0)
 			close(fd);
 	write_early(1);
 	ok(fake_events() == 1 && fake_registrations() == before + 1 && fake_files("Test-Early") == 1,
@@ -785,13 +784,6 @@ static void descriptors(void)
 
 	/* A number that is another file now must not be closed. */
 	p = make("Test-Taken");
-	for (fd = 1023; fd > 3; fd--) {
-		char link[64] = "";
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		if (readlink(path, link, sizeof(link) - 1) > 0 && !strncmp(link, "pipe:", 5))
-			break;
-	}
 	taken = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	for (fd = 100; fd < 1024; fd++)
 		if (fcntl(fd, F_GETFD) >= 0)
