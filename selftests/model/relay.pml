@@ -220,11 +220,11 @@ inline deliver(s, p)
  * Add r records and u units to the commit word of slot s; the add that makes it S delivers. Then on to after, which
  * must be the label of the next step.
  *
- * [etw_relay_commit]: barrier; local_add_return commit
+ * [etw_relay_commit_records]: barrier; local_add_return commit
  */
 #define COMMIT(s, p, r, u, closer, after) \
 	atomic { \
-		sl[s].cr = sl[s].cr + r; sl[s].cb = sl[s].cb + u;	/* [etw_relay_commit] the add */ \
+		sl[s].cr = sl[s].cr + r; sl[s].cb = sl[s].cb + u;	/* [etw_relay_commit_records] the add */ \
 		WITHIN(s); \
 		if \
 		:: LAST(s, closer) -> t = sl[s].cr \
@@ -440,7 +440,7 @@ late:	atomic { OWN(smp); bf[smp].d[OFF(at)] = at + 1 };
 	}
 	d_step { OWN(b); bf[b].d[1] = at + 2 };
 copied:
-	COMMIT(h, at, 1, z, 0, out);				/* [etw_relay_commit] */
+	COMMIT(h, at, 1, z, 0, out);				/* [etw_relay_commit_records] */
 #endif
 out:	atomic { END; top = prev; prev = 0 }
 }

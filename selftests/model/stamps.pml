@@ -95,7 +95,7 @@ byte position;
 	:: else -> break \
 	od
 
-/* u units more; the add that makes the packet whole delivers it, one step later. [etw_relay_commit] */
+/* u units more; the add that makes the packet whole delivers it, one step later. [etw_relay_commit_records] */
 #define COMMIT(p, u, after) \
 	atomic { \
 		committed[PACKET(p)] = committed[PACKET(p)] + (u); \
