@@ -125,24 +125,51 @@ def overlap(spans, others):
     return merged
 
 
+def without(spans, others):
+    """@spans, which do not touch, but for what lies in @others."""
+    for c, d in sorted(others):
+        spans = [(x, y) for a, b in spans for x, y in ((a, min(b, c)), (max(a, d), b)) if x < y]
+    return spans
+
+
 def activities(directory):
-    """Of those whose events are called ...Start and ...Stop: duration, and time that who worked for it slept for the disk.
+    """Of those whose events are called ...Start and ...Stop: duration, and time in which all who worked for it slept, one for a disk.
 
     Who worked for it, from then on: who wrote an event with its id, the parent of who did and ended, and whom these forked.
+    Who writes one that is called ...Queued does no longer.
     """
-    asleep, reads, waiting, parts = (collections.defaultdict(list) for _ in range(4))
+    asleep, deep, reads, waiting, parts = (collections.defaultdict(list) for _ in range(5))
     begin, workers, parent, found = {}, collections.defaultdict(dict), {}, {}
-    off = {}
+    off, early, running, ended = {}, set(), set(), {}
+
+    def wakes_up(tid, t):
+        if tid in off:
+            since, state = off.pop(tid)
+            asleep[tid].append((since, t))
+            if state & 2:
+                deep[tid].append((since, t))
+
     for t, name, _, tid, pid, f in events(directory):
         if name == "sched_switch":
-            if f["prev_state"] & 2:
-                off[f["prev_tid"]] = t
+            prev = f["prev_tid"]
             if f["prev_state"] & 0xb0:
+                ended[prev] = t
                 for since in workers.values():
-                    if f["prev_tid"] in since and f["prev_tid"] in parent:
-                        since.setdefault(parent[f["prev_tid"]], t)
-        elif name in ("sched_waking", "sched_wakeup") and f["tid"] in off:
-            asleep[f["tid"]].append((off.pop(f["tid"]), t))
+                    if prev in since and prev in parent:
+                        since.setdefault(parent[prev], t)
+            elif f["prev_state"] and not f["preempt"] and prev not in early:
+                off[prev] = t, f["prev_state"]
+            early.discard(prev)
+            running.discard(prev)
+            wakes_up(f["next_tid"], t)
+            running.add(f["next_tid"])
+        elif name == "sched_waking":
+            wakes_up(f["tid"], t)
+            if f["tid"] in running:
+                early.add(f["tid"])
+        elif name == "sched_wakeup":
+            wakes_up(f["tid"], t)
+            early.discard(f["tid"])
         elif name == "sched_process_fork" and f["child_tid"] == f["child_pid"]:
             parent[f["child_tid"]] = tid
             for since in workers.values():
@@ -161,15 +188,21 @@ def activities(directory):
         elif "activity_id" in f:
             workers[f["activity_id"]].setdefault(tid, t)
             event = name.split(";")[0]
-            if event.endswith("Start"):
+            if event.endswith("Queued"):
+                del workers[f["activity_id"]][tid]
+            elif event.endswith("Start"):
                 begin[f["activity_id"]] = t
             elif event.endswith("Stop") and f["activity_id"] in begin:
                 found[f["activity_id"].hex()] = (begin[f["activity_id"]], t, workers.pop(f["activity_id"]))
-    durations = {k: b - a for k, (a, b, _) in found.items()}
-    waits = {k: sum(d - c for c, d in overlap([(a, b)], [x for tid, t in since.items()
-                                                           for x in overlap([(t, b)], overlap(asleep[tid], reads[tid]))]))
-             for k, (a, b, since) in found.items()}
-    return durations, waits
+    for tid, (since, state) in list(off.items()):
+        wakes_up(tid, float("inf"))
+    waits = {}
+    for k, (a, b, since) in found.items():
+        spans = overlap([(a, b)], [x for tid, t in since.items() for x in overlap([(t, b)], overlap(deep[tid], reads[tid]))])
+        for tid, t in since.items():
+            spans = without(spans, without([(t, min(b, ended.get(tid, b)))], asleep[tid]))
+        waits[k] = sum(d - c for c, d in spans)
+    return {k: b - a for k, (a, b, _) in found.items()}, waits
 
 
 def quantile(values, per_mille):
