@@ -55,18 +55,36 @@ static struct etw_class *check_event(const struct etw_registration *reg, const u
 	return check_payload(reg, head.index, at + sizeof(head), head.size - sizeof(head));
 }
 
-static int check_all(const struct etw_registration *reg, const u8 *buf, size_t len)
+/*
+ * All of a write, before anything of it is written. A head like that of the event before needs no second look if the class
+ * has a fixed size. *@nr: the events; @uniform: they are all of one class.
+ */
+static int check_all(const struct etw_registration *reg, const u8 *buf, size_t len, u32 *nr, bool *uniform)
 {
+	const u16 index = get_unaligned(&((const struct etw_write *)buf)->index);
+	u64 head, seen = 0;
 	size_t at;
-	u32 size, nr = 0;
+	u32 size = 0;
 
+	*nr = 0;
+	*uniform = true;
 	for (at = 0; at < len; at += size) {
-		if (++nr > ETW_MAX_BATCH)
+		struct etw_class *class;
+
+		if (++*nr > ETW_MAX_BATCH)
 			return -E2BIG;
-		if (!check_event(reg, buf + at, len - at, &size))
+		if (len - at < sizeof(head))
+			return -EINVAL;
+		head = get_unaligned((const u64 *)(buf + at));
+		if (head == seen && size <= len - at)
+			continue;
+		class = check_event(reg, buf + at, len - at, &size);
+		if (!class)
 			return -EINVAL;
 		if (size - sizeof(struct etw_write) > ETW_MAX_PAYLOAD)
 			return -E2BIG;
+		*uniform &= get_unaligned(&((const struct etw_write *)(buf + at))->index) == index;
+		seen = class->fixed_size != ETW_SIZE_VARIES ? head : 0;
 	}
 	return 0;
 }
@@ -108,14 +126,19 @@ static noinline ssize_t write_batch(const struct etw_registration *reg, const u8
 	struct etw_moment moment;
 	struct etw_run run;
 	int worst = 0, err;
+	bool uniform;
 	size_t at;
 
-	err = check_all(reg, buf, len);
+	err = check_all(reg, buf, len, &run.nr, &uniform);
 	if (err)
 		return err;
+	run.class = etw_registration_class(reg, get_unaligned(&((const struct etw_write *)buf)->index));
+	run.first = buf;
+	run.bytes = len;
 	moment = (struct etw_moment){ writing_begin() };
 	for (at = 0; at < len; at += run.bytes) {
-		next_run(reg, buf, len, at, &run);
+		if (!uniform)
+			next_run(reg, buf, len, at, &run);
 		err = etw_write_run(&run, &moment, reg->trusted);
 		worst = worst ?: err;
 	}
@@ -152,42 +175,39 @@ static int check_length(size_t len)
 	return len < sizeof(struct etw_write) ? -EINVAL : 0;
 }
 
-/*
- * Word by word, which for a small event is half of what the copying function takes. A page that is not there is faulted in.
- */
-static __always_inline bool copy_small(u8 *to, const u8 __user *from, size_t len)
-{
-	if (!user_read_access_begin(from, len))
-		return false;
-	/* the last piece over the one before */
-	for (; len > 16; len -= 16, to += 16, from += 16) {
-		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
-		unsafe_get_user(*(u64 *)(to + 8), (const u64 __user *)(from + 8), fault);
-	}
-	if (len > 8) {
-		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
-		to += len - 8;
-		from += len - 8;
-		len = 8;
-	}
-	if (len == 8) {
-		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
-		len = 0;
-	}
-	for (; len; len--, to++, from++)
-		unsafe_get_user(*to, from, fault);
-	user_read_access_end();
-	return true;
-fault:
-	user_read_access_end();
-	return false;
-}
-
 static noinline ssize_t write_small(const struct etw_registration *reg, const u8 __user *from, size_t len)
 {
 	u8 buf[SMALL] __aligned(8) __uninitialized;
+	size_t left = len;
+	u8 *to = buf;
 
-	return copy_small(buf, from, len) ? write_events(reg, buf, len, SMALL) : -EFAULT;
+	if (!user_read_access_begin(from, len))
+		return -EFAULT;
+	/*
+	 * Word by word, which for a small event is half of what the copying function takes; the last piece over the one
+	 * before. A page that is not there is faulted in.
+	 */
+	for (; left > 16; left -= 16, to += 16, from += 16) {
+		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
+		unsafe_get_user(*(u64 *)(to + 8), (const u64 __user *)(from + 8), fault);
+	}
+	if (left > 8) {
+		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
+		to += left - 8;
+		from += left - 8;
+		left = 8;
+	}
+	if (left == 8) {
+		unsafe_get_user(*(u64 *)to, (const u64 __user *)from, fault);
+		left = 0;
+	}
+	for (; left; left--, to++, from++)
+		unsafe_get_user(*to, from, fault);
+	user_read_access_end();
+	return write_events(reg, buf, len, SMALL);
+fault:
+	user_read_access_end();
+	return -EFAULT;
 }
 
 static ssize_t write_iter_small(const struct etw_registration *reg, struct iov_iter *from, size_t len)
