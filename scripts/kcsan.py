@@ -6,9 +6,12 @@ the lists of known races, nothing of guests.
   scripts/kcsan.py [--known FILE] CONSOLE
 
 Writes CONSOLE to standard output without the reports that are wholly the core kernel's, and a line on standard error about
-those. A report is ours if a function of a module is in one of its stacks, or if nothing is known of a stack. One of ours stays
-unless FILE explains it: lines "FUNCTION REASON", the function of one of the two accesses, "*" and "?" as in file names. A
-line that has no reason is an error. Exit status: 0 none of ours is left, 1 some are, 2 usage.
+those. A report is the core kernel's only if it shows so: both accesses, each with a stack, all functions with their names and none of
+a module. So one is ours too if who raced is not known (it may be our copy of memory, which is not watched), if a stack or a
+name is missing, or if memory was freed that somebody still used: whose it was is not in the stacks. The kernel and its modules are
+compiled without calls that leave no frame of the caller (-fno-optimize-sibling-calls), so none of ours is missing from a
+stack. One of ours stays unless FILE explains it: lines "FUNCTION REASON", the function of one of the two accesses, "*" and
+"?" as in file names. A line that has no reason is an error. Exit status: 0 none of ours is left, 1 some are, 2 usage.
 """
 import argparse
 import collections
@@ -19,9 +22,13 @@ import sys
 STAMP = re.compile(r"^\[ *\d+\.\d+\](\[ *[TC]\d+\])? ?")
 RULE = re.compile(r"^=+$")
 TITLE = re.compile(r"BUG: KCSAN: (?:data-race|assert: race) in (.+)$")
-MODULE = re.compile(r" \[(\w+)\]$")
+ACCESS = re.compile(r"^(?:race at unknown origin, with )?(?:assert no \w+|read|write|read-write)(?: \([^)]*\))? to 0x[0-9a-f]+ of \d+ bytes by ")
+MODULE = re.compile(r" \[([A-Za-z_]\w*)(?: [0-9a-f]+)?\]")
 CORE_MODULES = {"null_blk", "brd", "loop"}
-FRAME = re.compile(r"^ ?\??\s*([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+")
+FRAME = re.compile(r"^ +(?:\? )?[A-Za-z_][\w.]*\+0x[0-9a-f]+/0x[0-9a-f]+")
+# What has no name: of a module that is gone, or nobody's.
+NAMELESS = re.compile(r"^ +(?:\? )?0x[0-9a-f]+")
+REORDERED = re.compile(r"^ +\+-> reordered to: ")
 
 
 def text(line):
@@ -59,9 +66,21 @@ def functions(title):
 
 
 def is_ours(block):
-    frames = [f for f in map(text, block) if FRAME.match(f)]
-    modules = {m.group(1) for m in map(MODULE.search, frames) if m}
-    return not frames or bool(modules - CORE_MODULES)
+    """Whatever does not show that it is the core kernel's."""
+    stacks = []
+    for line in map(text, block):
+        title = TITLE.search(line)
+        if title and ("assert: race" in line or not " / " in title[1]):
+            return True
+        if (title or FRAME.match(line) or REORDERED.match(line)) and set(MODULE.findall(line)) - CORE_MODULES:
+            return True
+        if NAMELESS.match(line):
+            return True
+        if ACCESS.match(line):
+            stacks.append(0)
+        elif FRAME.match(line) and stacks:
+            stacks[-1] += 1
+    return len(stacks) != 2 or not all(stacks)
 
 
 def read_known(path):

@@ -112,6 +112,9 @@ static void switched(const struct etw_event *ev, __u64 from, __u64 to)
 		*c->tail = s;
 		c->tail = &s->next;
 	}
+	/* Who was woken while it ran, and did not sleep, was not woken since. */
+	if (field(ev, "preempt") || !field(ev, "prev_state"))
+		prev->waker = -1;
 	c->known = true;
 	c->tid = next->tid;
 	c->since = ev->time;

@@ -4,7 +4,8 @@
  *
  *	demo-work NAME spin MS				keep a CPU busy
  *	demo-work NAME pingpong ROUNDS US		wake NAME-peer, which works for US, answers and sleeps; 0: as fast as can be
- *	demo-work NAME read DEVICE MS [SECTORS]		read SECTORS (8) at a time, straight from the device, 2 ms apart
+ *	demo-work NAME read DEVICE MS [SECTORS [SLOW]]	read SECTORS (8) at a time, straight from the device, 2 ms apart; count
+ *							those that took SLOW (20) ms and more
  *	demo-work NAME touch MIB			write one byte to each page of fresh memory
  *	demo-work NAME spawn N				start N processes one after the other, each of which executes a program
  *
@@ -83,11 +84,11 @@ static void pingpong(const char *name, unsigned long rounds, unsigned long us)
 	printf("pid=%d peer=%d rounds=%lu\n", getpid(), pid, rounds);
 }
 
-static void read_device(const char *path, unsigned long ms, unsigned long sectors)
+static void read_device(const char *path, unsigned long ms, unsigned long sectors, unsigned long slow_ms)
 {
 	size_t size = sectors * 512;
 	uint64_t start = now(), end = start + ms * 1000000, longest = 0;
-	unsigned long n = 0;
+	unsigned long n = 0, slow = 0;
 	off_t len, at = 0;
 	void *buf;
 	int fd = open(path, O_RDONLY | O_DIRECT);
@@ -98,19 +99,22 @@ static void read_device(const char *path, unsigned long ms, unsigned long sector
 	if (posix_memalign(&buf, PAGE, size))
 		errx(1, "out of memory");
 	while (now() < end) {
-		uint64_t begin = now();
+		uint64_t begin = now(), took;
 
 		if (pread(fd, buf, size, at) != (ssize_t)size)
 			err(1, "%s at %lld", path, (long long)at);
-		if (now() - begin > longest)
-			longest = now() - begin;
+		took = now() - begin;
+		if (took > longest)
+			longest = took;
+		slow += took >= slow_ms * 1000000;
 		n++;
 		/* a stride keeps read-ahead and merging out of the picture */
 		at = (at + 17 * (off_t)size) % (len - size);
 		at -= at % size;
 		usleep(2000);
 	}
-	printf("pid=%d reads=%lu longest_ms=%.3f from=%.6f to=%.6f\n", getpid(), n, longest / 1e6, start / 1e9, now() / 1e9);
+	printf("pid=%d reads=%lu slow=%lu longest_ms=%.3f from=%.6f to=%.6f\n", getpid(), n, slow, longest / 1e6, start / 1e9,
+	       now() / 1e9);
 }
 
 /* Its address range is the code that faults. */
@@ -173,7 +177,8 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "pingpong"))
 		pingpong(argv[1], number(argv, argc, 3), number(argv, argc, 4));
 	else if (!strcmp(what, "read") && argc > 3)
-		read_device(argv[3], number(argv, argc, 4), argc > 5 ? number(argv, argc, 5) : 8);
+		read_device(argv[3], number(argv, argc, 4), argc > 5 ? number(argv, argc, 5) : 8,
+			    argc > 6 ? number(argv, argc, 6) : 20);
 	else if (!strcmp(what, "touch"))
 		touch(number(argv, argc, 3));
 	else if (!strcmp(what, "spawn"))

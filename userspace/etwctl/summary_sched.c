@@ -206,7 +206,9 @@ static void switch_event(struct summary *s, const struct sum_event *e)
 
 /*
  * Waking comes before, wakeup after the thread is put on a run queue. Both may come while it still runs, on its way to sleep: then
- * either the wakeup follows at once and it never sleeps, or it is switched out first and has been runnable since that moment.
+ * either the wakeup follows at once and it never sleeps, or it is switched out first and has been runnable since that moment. A
+ * thread that was preempted on its way to sleep never slept either: who wakes it then ends no sleep, and it waits since it left.
+ * What was known before a loss may have passed: then the waking begins a wait.
  */
 static void wake_event(struct summary *s, const struct sum_event *e)
 {
@@ -219,7 +221,7 @@ static void wake_event(struct summary *s, const struct sum_event *e)
 		t->early = e->kind == SUM_WAKING ? e->time : 0;
 		return;
 	}
-	if (e->kind == SUM_WAKEUP && t->state == SUM_RUNNABLE)
+	if (t->state == SUM_RUNNABLE && (e->kind == SUM_WAKEUP || t->since >= s->gap_end))
 		return;
 	thread_state(s, t, SUM_RUNNABLE, true, e->time);
 }

@@ -284,6 +284,20 @@ static void test_wake_race(void)
 	sw(760, 0, 10, 'p', 11);
 	sw(770, 0, 11, 1, 10);
 	EQ(proc_of(10)->run.wakeup.count, 3);
+	EQ(proc_of(10)->run.wait_ns, 100 + 20 + 7 + 10);
+	/* preempted on its way to sleep, and woken then: it never slept, and waited since it left; later it sleeps for real */
+	sw(800, 0, 10, 'p', 11);
+	wake(SUM_WAKING, 830, 0, 11, 10);
+	wake(SUM_WAKEUP, 831, 0, 11, 10);
+	sw(840, 0, 11, 1, 10);
+	EQ(proc_of(10)->run.wakeup.count, 3);
+	EQ(proc_of(10)->run.wait_ns, 100 + 20 + 7 + 10 + 40);
+	sw(850, 0, 10, 1, 0);
+	wake(SUM_WAKING, 870, 1, 30, 10);
+	wake(SUM_WAKEUP, 871, 1, 30, 10);
+	sw(873, 0, 0, 0, 10);
+	EQ(proc_of(10)->run.wakeup.count, 4);
+	EQ(proc_of(10)->run.wakeup.min, 3);
 	finish(1000);
 	EQ(s->missed_switches, 0);
 	end("who ran: wake-ups that race with going to sleep");
@@ -381,11 +395,16 @@ static void test_loss(void)
 	sw(100, 0, 0, 0, 10);
 	wake(SUM_WAKING, 900, 0, 10, 12);
 	wake(SUM_WAKING, 950, 0, 10, 14);
-	/* lost: 10 off, 11 on and off, 14 on, off, woken again */
+	wake(SUM_WAKING, 950, 0, 10, 15);
+	/* lost: 10 off, 11 on and off, 14 on, off, woken again; 15 on and off */
 	wake(SUM_WAKING, 2100, 0, 12, 13);
+	wake(SUM_WAKING, 2150, 0, 12, 15);
 	sw(2200, 0, 12, 1, 13);
 	sw(2300, 0, 13, 1, 14);
+	sw(2310, 0, 14, 1, 15);
 	finish(2400);
+	EQ(proc_of(15)->run.wakeup.count, 1);
+	EQ(proc_of(15)->run.wakeup.max, 160);
 	EQ(proc_of(14)->run.wakeup.count, 0);
 	EQ(proc_of(14)->run.wait_ns, 0);
 	EQ(proc_of(10)->run.cpu_ns, 850);
