@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The filters of an enable beyond pids and event names: event ids, process names and predicates, on real events of the
- * kernel providers and of programs. What passes is compared with what a session without filters has seen, record by record, and with the
- * counts of the workload. Predicates alone are the business of kmod/kunit/predicate_kunit.c.
+ * kernel providers and of programs. What passes is compared with what a session without filters has seen, record by record,
+ * and with the counts of the workload. Predicates alone are the business of kmod/kunit/predicate_kunit.c.
  */
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -766,7 +766,8 @@ static int request_register(int provider, const char *event, uint16_t id)
 		const char *name;
 		uint8_t type;
 	} fields[] = {
-		{ "activity_id", ETW_TYPE_GUID }, { "path", ETW_TYPE_STRING }, { "data", ETW_TYPE_BINARY }, { "count", ETW_TYPE_U32 },
+		{ "activity_id", ETW_TYPE_GUID }, { "path", ETW_TYPE_STRING }, { "data", ETW_TYPE_BINARY },
+		{ "count", ETW_TYPE_U32 },
 		{ "ratio", ETW_TYPE_F64 }, { "addr", ETW_TYPE_IPV4 }, { "deltas", ETW_TYPE_S16 }, { "ok", ETW_TYPE_BOOL },
 		{ "last", ETW_TYPE_U64 },
 	};
