@@ -730,8 +730,8 @@ struct etw_enabled_query {
  * The events of one write have one time stamp, in their order.
  *
  * EINVAL not what the schema says, or an unknown index; E2BIG more than ETW_MAX_PAYLOAD, ETW_MAX_WRITE or ETW_MAX_BATCH;
- * EFAULT; ENOMEM. All the same taken, but not by every session that wants them: ENOBUFS a session lost some for lack of room or over the rate;
- * EMSGSIZE for one they are too large. These are in the sessions' counts.
+ * EFAULT; ENOMEM. All the same taken, but not by every session that wants them: ENOBUFS a session lost some for lack of
+ * room or over the rate; EMSGSIZE for one they are too large. These are in the sessions' counts.
  */
 struct etw_write {
 	__u32 size;
