@@ -393,6 +393,103 @@ static size_t make_predicates(uint64_t which, void *to)
 	return 17 * sizeof(*p);
 }
 
+/* A schema of one field, of none, or with a lie in it. */
+static size_t make_schema(uint64_t which, void *to)
+{
+	static const uint8_t types[NR_GOOD_SCHEMAS] = { ETW_TYPE_U64, ETW_TYPE_STRING, ETW_TYPE_BINARY, 0 };
+	struct etw_schema *s = to;
+	struct etw_schema_field *f = (struct etw_schema_field *)(s + 1);
+	const uint8_t type = types[which % NR_GOOD_SCHEMAS];
+	char *text;
+
+	memset(to, 0, 256);
+	s->level = which % 6;
+	s->keyword = which & 3;
+	s->event_id = which;
+	s->fields = sizeof(*s);
+	s->nr_fields = !!type;
+	f->type = type;
+	text = (char *)(f + 1);
+	s->name = text - (char *)to;
+	text += sprintf(text, "event%u", (unsigned int)which % NR_GOOD_SCHEMAS) + 1;
+	f->name = text - (char *)to;
+	text += sprintf(text, "field") + 1;
+	s->size = ((text - (char *)to) + 7) & ~7UL;
+	switch (which) {
+	case 10:
+		s->nr_fields = 128;
+		break;
+	case 11:
+		f->map = sizeof(*s);
+		break;
+	case 12:
+		s->name = s->size - 1;
+		break;
+	case 13:
+		f->name = 0xfffffff0;
+		break;
+	case 14:
+		f->array = ETW_ARRAY_FIXED;
+		f->count = 0xffffffff;
+		break;
+	case 15:
+		s->fields = s->size;
+	}
+	return s->size;
+}
+
+static size_t add_event(uint8_t *to, uint64_t number, unsigned int schema)
+{
+	struct etw_write head = { .index = number };
+	uint8_t *at = to + sizeof(head);
+	const uint32_t len = 20;
+
+	switch (schema) {
+	case 0:
+		memcpy(at, &number, 8);
+		at += 8;
+		break;
+	case 1:
+		strcpy((char *)at, "fuzzed");
+		at += 7;
+		break;
+	case 2:
+		memcpy(at, &len, 4);
+		memset(at + 4, 0x5a, len);
+		at += 4 + len;
+	}
+	head.size = at - to;
+	memcpy(to, &head, sizeof(head));
+	return head.size;
+}
+
+/* What is written to a provider file. */
+static size_t make_write(uint64_t number, uint64_t shape, uint8_t *to)
+{
+	struct etw_write *first = (struct etw_write *)to;
+	size_t size = add_event(to, number, shape % NR_GOOD_SCHEMAS);
+
+	/* batches, of one class and of several */
+	if (shape >= 4 && shape < 12)
+		for (unsigned int i = 0; i < 30; i++)
+			size += shape < 8 ? add_event(to + size, number, shape % NR_GOOD_SCHEMAS) :
+					    add_event(to + size, (number + i) % 4, (shape + i) % NR_GOOD_SCHEMAS);
+	switch (shape) {
+	case 12:
+		first->size += 4;
+		break;
+	case 13:
+		first->size = 0xfffffff8;
+		break;
+	case 14:
+		first->flags = 1;
+		break;
+	case 15:
+		first->size = 4;
+	}
+	return size;
+}
+
 /* The address of what a structure points to. */
 static uint64_t place_array(struct worker *w, const struct arg *a, uint64_t v, struct table *table)
 {
@@ -413,6 +510,8 @@ static uint64_t place_array(struct worker *w, const struct arg *a, uint64_t v, s
 		size = make_processes(v >> 16, data);
 	else if (a->kind == KIND_PREDICATES)
 		size = make_predicates(v >> 16, data);
+	else if (a->kind == KIND_SCHEMA)
+		size = make_schema(v >> 16, data);
 	else
 		size = 512;
 	return place(w, 1, where, data, size, table);
@@ -421,6 +520,16 @@ static uint64_t place_array(struct worker *w, const struct arg *a, uint64_t v, s
 static void put(uint8_t *at, uint64_t v, unsigned int bytes)
 {
 	memcpy(at, &v, bytes);	/* little-endian */
+}
+
+static uint32_t schema_size(const struct call *c, const struct op *op)
+{
+	_Alignas(8) uint8_t schema[256];
+
+	for (unsigned int i = 0; i < MAX_ARGS && op->args[i].kind != KIND_END; i++)
+		if (op->args[i].kind == KIND_SCHEMA)
+			return make_schema(c->arg[i] >> 16, schema);
+	return 0;
 }
 
 /* The structure of an ioctl in @s; how many bytes it has for the kernel to see. */
@@ -458,6 +567,7 @@ static size_t make_struct(struct worker *w, const struct op *op, const struct ca
 		case KIND_IDS:
 		case KIND_PROCESSES:
 		case KIND_PREDICATES:
+		case KIND_SCHEMA:
 		case KIND_ROOM:
 			put(s + a->offset, place_array(w, a, v, table), 8);
 			break;
@@ -468,6 +578,9 @@ static size_t make_struct(struct worker *w, const struct op *op, const struct ca
 				tail = v;
 		}
 	}
+	/* "its own size", which only the schema knows */
+	if (op->cmd == ETW_IOC_PROVIDER_EVENT && !((struct etw_event_register *)s)->schema_size)
+		((struct etw_event_register *)s)->schema_size = schema_size(c, op);
 	memset(s + op->size, tail, size - op->size);
 	return size;
 }
@@ -958,6 +1071,15 @@ static bool other_call(struct worker *w, const struct call *c, struct table *t)
 	case OP_WRITE:
 		result = pwritev2(fd, &(struct iovec){ buf, arg_of(op, c, "length") % 8192 }, 1, -1, RWF_NOWAIT);
 		break;
+	case OP_EMIT: {
+		static __thread uint8_t events[4096];
+		size_t size = make_write(arg_of(op, c, "number"), arg_of(op, c, "shape") % NR_SHAPES, events);
+		const size_t cut = arg_of(op, c, "cut");
+
+		size = cut < size ? size - cut : size;
+		result = write(fd, (void *)place(w, 0, arg_of(op, c, "at") & 0xff, events, size, t), size);
+		break;
+	}
 	case OP_SEEK:
 		result = lseek(fd, arg_of(op, c, "to"), arg_of(op, c, "whence"));
 		break;

@@ -33,6 +33,7 @@ enum kind {
 	KIND_IDS,		/* of event ids */
 	KIND_PROCESSES,		/* of process names */
 	KIND_PREDICATES,
+	KIND_SCHEMA,		/* of an event */
 	KIND_ROOM,		/* room for an answer, the same */
 };
 
@@ -62,9 +63,9 @@ struct arg {
 	unsigned int nr_pool;
 };
 
-enum files { FILES_CONTROL, FILES_SESSION, FILES_RELAY, FILES_OTHER, NR_FILES };
+enum files { FILES_CONTROL, FILES_SESSION, FILES_RELAY, FILES_OTHER, FILES_PROVIDER, NR_FILES };
 
-#define NR_PLACES 24		/* files in a table: 4 control, 6 session, 6 relay, 8 others */
+#define NR_PLACES 30		/* files in a table: 4 control, 6 session, 6 relay, 8 others, 6 provider */
 #define FIRST_SESSION 4
 #define NR_MAPPINGS 6
 
@@ -86,7 +87,7 @@ extern const unsigned int nr_ops;
 enum other_op {
 	OP_IOCTL, OP_OPEN, OP_OPEN_OTHER, OP_CLOSE, OP_DUP, OP_MMAP, OP_MUNMAP, OP_MPROTECT, OP_MREMAP, OP_MADVISE, OP_TOUCH,
 	OP_POLL, OP_EPOLL, OP_READ, OP_WRITE, OP_SEEK, OP_SEND, OP_RECEIVE, OP_FORK, OP_USER, OP_CPU, OP_WORK, OP_PAUSE,
-	OP_SIGNAL, NR_OTHER_OPS
+	OP_SIGNAL, OP_EMIT, NR_OTHER_OPS
 };
 extern const unsigned int first_other_op;
 
@@ -126,6 +127,10 @@ struct text {
 extern const struct text sessions[], providers[], events[];
 extern const unsigned int nr_sessions, nr_good_sessions, nr_providers, nr_events;
 void guid_fill(uint64_t which, uint8_t guid[16]);
+
+/* Shapes of events: those below are right for the schema of the same number, and batches of them; then come lies. */
+#define NR_SHAPES 16
+#define NR_GOOD_SCHEMAS 4
 
 /* ---- execute.c: calls done ---- */
 

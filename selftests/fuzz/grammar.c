@@ -44,7 +44,7 @@ const unsigned int nr_good_sessions = 9;
 
 const struct text providers[] = {
 	TEXT("etw"), TEXT("process"), TEXT("sched"), TEXT("block"), TEXT("fault"),
-	TEXT("Linux-Kernel-Etw"), TEXT("Linux-Kernel-Process"), TEXT("Linux-Kernel-Sched"), TEXT("linux-kernel-sched"),
+	TEXT("fz0"), TEXT("fz1"), TEXT("Linux-Kernel-Etw"), TEXT("Linux-Kernel-Process"), TEXT("Linux-Kernel-Sched"), TEXT("linux-kernel-sched"),
 	TEXT("test"), TEXT("nobody"), TEXT("nobody1"), TEXT("nobody2"),
 	{ "<empty>", "", 0 },
 	{ "<unterminated>", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 64 },
@@ -111,14 +111,28 @@ const struct op ops[] = {
 		FILE_ARG, NEW_ARG, AT_ARGS, NUM(etw_session_open, flags, 0, 0, 0, 0, 1, 0x80000000),
 		FIELD(etw_session_open, name, KIND_SESSION, 0) } },
 	COMMAND(SESSION_LIST, etw_session_query, FILES_CONTROL, "EPERM ENOENT", 4, NUM(etw_session_query, id, SESSION_IDS)),
-	COMMAND(PROVIDER_LIST, etw_provider_list, FILES_CONTROL, "EPERM ENOENT ENOMEM", 4,
+	COMMAND(PROVIDER_LIST, etw_provider_list, FILES_CONTROL, "ENOENT ENOMEM", 4,
 		NUM(etw_provider_list, flags, 0, 0, 0, 0, 1, 0x80000000), NUM(etw_provider_list, id, SESSION_IDS),
 		NUM(etw_provider_list, nr_keywords, 0, 1, 4, 64, 65, 0xffffffff),
 		FIELD(etw_provider_list, keywords, KIND_ROOM, 0)),
-	COMMAND(EVENT_LIST, etw_event_list, FILES_CONTROL, "EPERM ENOENT EMSGSIZE ENOMEM", 4,
+	COMMAND(EVENT_LIST, etw_event_list, FILES_CONTROL, "ENOENT EMSGSIZE ENOMEM", 4,
 		NUM(etw_event_list, flags, 0, 0, 0, 0, 1, 0x80000000), NUM(etw_event_list, id, SESSION_IDS, 30, 40, 50),
 		FIELD(etw_event_list, buf, KIND_ROOM, 0),
 		NUM(etw_event_list, buf_size, 4096, 4096, 65536, 0, 1, 256, 0xffffffff)),
+	{ "PROVIDER_REGISTER", "PROVIDER_REGISTER", ETW_IOC_PROVIDER_REGISTER, sizeof(struct etw_provider_register), FILES_CONTROL,
+	  "EPERM EDQUOT ENOMEM EMFILE ENFILE", 6, {
+		FILE_ARG, NEW_ARG, AT_ARGS,
+		NUM(etw_provider_register, flags, 0, 0, 0, 0, 0, 0, 1), FIELD(etw_provider_register, name, KIND_SESSION, 0),
+		FIELD(etw_provider_register, guid, KIND_GUID, 0),
+		NUM(etw_provider_register, keywords, 0, 0, 0, 0, 0, 0, 8),
+		NUM(etw_provider_register, nr_keywords, 0, 0, 0, 0, 0, 0, 1, 65),
+		NUM(etw_provider_register, reserved, 0, 0, 0, 0, 0, 0, 1) } },
+	COMMAND(PROVIDER_EVENT, etw_event_register, FILES_PROVIDER, "ENOSPC EDQUOT ENOMEM", 6,
+		NUM(etw_event_register, flags, 0, 0, 0, 0, 0, 0, 1), FIELD(etw_event_register, schema, KIND_SCHEMA, 0),
+		NUM(etw_event_register, schema_size, 0, 0, 0, 0, 0, 0, 0, 8, 64, 65536, 65537, 0xffffffff),
+		NUM(etw_event_register, reserved, 0, 0, 0, 0, 0, 0, 1)),
+	COMMAND(PROVIDER_ENABLED, etw_enabled_query, FILES_PROVIDER, "", 4,
+		NUM(etw_enabled_query, flags, 0, 0, 0, 0, 0, 0, 1)),
 	COMMAND(SESSION_QUERY, etw_session_query, FILES_SESSION, "", 5),
 	COMMAND(SESSION_QUERY_CPU, etw_cpu_query, FILES_SESSION, "ENOENT", 5,
 		NUM(etw_cpu_query, cpu, 0, 0, 1, 2, 3, 7, 8, 63, 64, 8191, 8192, 0x7fffffff, 0x80000000, 0xffffffff)),
@@ -206,6 +220,10 @@ const struct op ops[] = {
 	{ "work", NULL, 0, 0, FILES_OTHER, NULL, 3, { PLAIN("kind", 0, 0, 1, 2), PLAIN("times", 1, 2, 5, 10, 50) } },
 	{ "pause", NULL, 0, 0, FILES_OTHER, NULL, 1, { PLAIN("us", 0, 50, 500) } },
 	{ "signal", NULL, 0, 0, FILES_OTHER, NULL, 1, { PLAIN("us", 0, 1) } },
+	{ "emit", NULL, 0, 0, FILES_PROVIDER, NULL, 9, { FILE_ARG, { "at", KIND_POINTER, 0, 0, NULL, 0 },
+		PLAIN("number", 0, 0, 0, 1, 1, 2, 3, 4, 4095, 4096, 65535),
+		PLAIN("shape", 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+		PLAIN("cut", 0, 0, 0, 1, 7, 8, 100) } },
 };
 const unsigned int nr_ops = ARRAY_SIZE(ops);
 const unsigned int first_other_op = ARRAY_SIZE(ops) - NR_OTHER_OPS;
@@ -221,8 +239,8 @@ static unsigned int nr_args(const struct op *op)
 
 /* ---- making up ---- */
 
-static const uint8_t first_place[NR_FILES] = { 0, 4, 10, 16 };
-static const uint8_t nr_place[NR_FILES] = { 4, 6, 6, 8 };
+static const uint8_t first_place[NR_FILES] = { 0, 4, 10, 16, 24 };
+static const uint8_t nr_place[NR_FILES] = { 4, 6, 6, 8, 6 };
 
 /* Mostly the first of its kind, so that calls meet. */
 static uint64_t make_place(enum files files, struct random *r)
@@ -276,6 +294,8 @@ static uint64_t make_arg(const struct op *op, const struct arg *a, struct random
 			return make_place(FILES_SESSION, r) % NR_PLACES;
 		if (op->cmd == ETW_IOC_SESSION_RELAY_OPEN)
 			return make_place(FILES_RELAY, r) % NR_PLACES;
+		if (op->cmd == ETW_IOC_PROVIDER_REGISTER)
+			return make_place(FILES_PROVIDER, r) % NR_PLACES;
 		return make_place(op->files, r) % NR_PLACES;
 	case KIND_MAPPING:
 		return random_below(r, 100) < 60 ? 0 : random_below(r, NR_MAPPINGS);
@@ -297,7 +317,7 @@ static uint64_t make_arg(const struct op *op, const struct arg *a, struct random
 			return random_below(r, 3) ? random_below(r, 3) : random_below(r, nr_good_sessions);
 		return random_below(r, nr_sessions);
 	case KIND_PROVIDER:
-		return random_below(r, 8) ? random_below(r, 5) : random_below(r, nr_providers);
+		return random_below(r, 8) ? random_below(r, 7) : random_below(r, nr_providers);
 	case KIND_GUID:
 		return random_below(r, 8) ? 0 : random_below(r, 4);
 	case KIND_PIDS:
@@ -305,9 +325,10 @@ static uint64_t make_arg(const struct op *op, const struct arg *a, struct random
 	case KIND_IDS:
 	case KIND_PROCESSES:
 	case KIND_PREDICATES:
+	case KIND_SCHEMA:
 	case KIND_ROOM:
 		/* "no list" as often as one: the field itself is then 0 */
-		if (a->kind != KIND_ROOM && random_below(r, 3))
+		if (a->kind != KIND_ROOM && a->kind != KIND_SCHEMA && random_below(r, 3))
 			return WHERE_NULL;
 		return make_where(r) | (uint64_t)random_below(r, 16) << 16;
 	default:
