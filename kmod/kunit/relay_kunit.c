@@ -1411,9 +1411,10 @@ static void two_nested_while_time_walks(struct kunit *test)
 	u64 steps;
 
 	for (steps = 24; steps <= 40; steps += 8)
-		everywhere(test, &(struct search){ .slots = 2, FILLS(walked_fills), .more = 2, .chain = true,
-						   .allowed = BIT(WRITE_SHORT), .outers = BIT(WRITE_SHORT),
-						   .tick = ETW_COMPACT_RANGE / steps });
+		everywhere(test, &(struct search){
+			.slots = 2, FILLS(walked_fills), .more = 2, .chain = true, .allowed = BIT(WRITE_SHORT),
+			.outers = BIT(WRITE_SHORT), .tick = ETW_COMPACT_RANGE / steps,
+		});
 }
 
 /* A clock may step back: what is recorded must not. */
