@@ -57,7 +57,8 @@ static struct etw_class *check_event(const struct etw_registration *reg, const u
 
 /*
  * All of a write, before anything of it is written. A head like that of the event before needs no second look if the class
- * has a fixed size. *@nr: the events; @uniform: they are all of one class.
+ * has a fixed size; one of zeros, which @seen has when there is none, is never right. *@nr: the events; @uniform: they are
+ * all of one class.
  */
 static int check_all(const struct etw_registration *reg, const u8 *buf, size_t len, u32 *nr, bool *uniform)
 {
@@ -76,7 +77,7 @@ static int check_all(const struct etw_registration *reg, const u8 *buf, size_t l
 		if (len - at < sizeof(head))
 			return -EINVAL;
 		head = get_unaligned((const u64 *)(buf + at));
-		if (head == seen && size <= len - at)
+		if (head && head == seen && size <= len - at)
 			continue;
 		class = check_event(reg, buf + at, len - at, &size);
 		if (!class)

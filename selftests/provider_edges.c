@@ -174,6 +174,35 @@ TEST_F(edges, heads)
 	EXPECT_EQ(0, session_query(self->fd).written);
 }
 
+/* Events whose heads are all the same are looked at one by one nonetheless, to the last byte. */
+TEST_F(edges, same_heads)
+{
+	uint8_t buf[256];
+	size_t used;
+	int tick, line;
+
+	tick = provider_counter(self->p, "tick", 0);
+	line = one_field(&self->m, self->p, "line", ETW_TYPE_STRING);
+	ASSERT_EQ(1, line);
+	for (int nr = 2; nr < 5; nr++) {
+		used = 0;
+		for (uint64_t n = 0; n < nr; n++)
+			used = write_add(buf, used, tick, &n, sizeof(n));
+		for (size_t cut = 1; cut < 16; cut++)
+			FAILS(EINVAL, write(self->p, buf, used - cut));
+		used = 0;
+		for (int i = 0; i < nr - 1; i++)
+			used = write_add(buf, used, line, "end", 4);
+		used = write_add(buf, used, line, "ends", 4);
+		FAILS(EINVAL, write(self->p, buf, used));
+		used = write_add(buf, used - 12, line, "e\0d", 4);
+		FAILS(EINVAL, write(self->p, buf, used));
+		memset(buf + used - 12, 0, 12);
+		FAILS(EINVAL, write(self->p, buf, used));
+	}
+	EXPECT_EQ(0, session_query(self->fd).written);
+}
+
 /* Memory that is not there, for writes of every kind. */
 TEST_F(edges, pointers)
 {

@@ -1033,6 +1033,7 @@ static void exchange_keeps_what_is_lent(struct kunit *test)
 	fill("WWWR");
 	EQUAL(etw_relay_get(w.relay), w.relay->spare);
 	EQUAL(etw_relay_first_seq(w.relay), 0);
+	check_rest();
 	fill("WWWWR");
 	EQUAL(w.delivered, 2);
 	check_rest();
@@ -1042,6 +1043,7 @@ static void exchange_keeps_what_is_lent(struct kunit *test)
 	begin();
 	fill("WWWR");
 	EQUAL(etw_relay_get(w.relay), 0);
+	check_rest();
 	fill("WWWWR");
 	EQUAL(w.delivered, 2);
 	EQUAL(etw_relay_first_seq(w.relay), 1);
@@ -1324,6 +1326,7 @@ static const char *const fills_of_four[] = {
 };
 
 static const char *const rushed_fills[] = { "", "WW", "WWWW", "WWWR" };
+static const char *const walked_fills[] = { "WW" };
 static const char *const deepest_fills[] = { "WWWW" };
 
 /* How far a search goes. */
@@ -1402,6 +1405,18 @@ static void two_nested_while_time_rushes(struct kunit *test)
 	everywhere(test, &(struct search){ .slots = 2, FILLS(rushed_fills), .more = 2, .tick = RUSH });
 }
 
+/* The steps of one writer are less than a compact stamp can tell, those of two are more. */
+static void two_nested_while_time_walks(struct kunit *test)
+{
+	u64 steps;
+
+	for (steps = 24; steps <= 40; steps += 8)
+		everywhere(test, &(struct search){
+			.slots = 2, FILLS(walked_fills), .more = 2, .chain = true, .allowed = BIT(WRITE_SHORT),
+			.outers = BIT(WRITE_SHORT), .tick = ETW_COMPACT_RANGE / steps,
+		});
+}
+
 /* A clock may step back: what is recorded must not. */
 static void two_nested_while_time_runs_back(struct kunit *test)
 {
@@ -1461,6 +1476,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(two_nested_in_two_slots),
 	KUNIT_CASE(two_nested_in_four_slots),
 	KUNIT_CASE(two_nested_while_time_rushes),
+	KUNIT_CASE(two_nested_while_time_walks),
 	KUNIT_CASE(two_nested_while_time_runs_back),
 	KUNIT_CASE(three_nested),
 	KUNIT_CASE(four_levels),
