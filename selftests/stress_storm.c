@@ -384,6 +384,8 @@ static void one_session(void)
 	emitted_read(&e[3]);
 	if (!err)
 		err = call(fd, ETW_IOC_SESSION_STOP, NULL);
+	if (!err)
+		err = reader_open_late(&r);
 	while (!err && (err = reader_drain(&r)) > 0)
 		err = 0;
 	if (!err)

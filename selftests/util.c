@@ -364,9 +364,6 @@ int relay_put(struct relay *relay)
 
 int reader_open(struct reader *reader, int session, event_fn fn, void *arg)
 {
-	struct etw_cpu_query cpu;
-	struct stream *s;
-	__u32 next = 0;
 	int err;
 
 	memset(reader, 0, sizeof(*reader));
@@ -374,25 +371,47 @@ int reader_open(struct reader *reader, int session, event_fn fn, void *arg)
 	reader->query = session_query(session);
 	reader->fn = fn;
 	reader->arg = arg;
-	reader->relays = calloc(reader->query.nr_cpus, sizeof(*reader->relays));
-	reader->streams = calloc(reader->query.nr_cpus, sizeof(*reader->streams));
-	for (;;) {
+	err = reader_open_late(reader);
+	if (err)
+		reader_close(reader);
+	return err;
+}
+
+static bool is_open(const struct reader *reader, __u32 cpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < reader->nr; i++)
+		if (reader->relays[i].cpu == cpu)
+			return true;
+	return false;
+}
+
+int reader_open_late(struct reader *reader)
+{
+	struct etw_cpu_query cpu;
+	struct stream *s;
+	__u32 next = 0;
+	int err;
+
+	for (;; next = cpu.cpu + 1) {
 		poison(cpu);
 		cpu.cpu = next;
-		if (call(session, ETW_IOC_SESSION_QUERY_CPU, &cpu))
+		if (call(reader->session, ETW_IOC_SESSION_QUERY_CPU, &cpu))
 			return 0;
-		err = relay_open(&reader->relays[reader->nr], session, cpu.cpu);
-		if (err) {
-			reader_close(reader);
+		if (is_open(reader, cpu.cpu))
+			continue;
+		reader->relays = realloc(reader->relays, (reader->nr + 1) * sizeof(*reader->relays));
+		reader->streams = realloc(reader->streams, (reader->nr + 1) * sizeof(*reader->streams));
+		err = relay_open(&reader->relays[reader->nr], reader->session, cpu.cpu);
+		if (err)
 			return err;
-		}
-		s = &reader->streams[reader->nr++];
+		s = memset(&reader->streams[reader->nr++], 0, sizeof(*s));
 		s->cpu = cpu.cpu;
 		s->subbuf_size = reader->query.subbuf_size;
 		s->overwrite = reader->query.flags & ETW_SESSION_OVERWRITE;
 		s->start_time = reader->query.start_time;
 		memcpy(s->uuid, reader->query.uuid, 16);
-		next = cpu.cpu + 1;
 	}
 }
 

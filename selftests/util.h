@@ -91,6 +91,8 @@ struct reader {
 
 /* Opens the relays of @session. 0, or -errno with nothing left open. */
 int reader_open(struct reader *reader, int session, event_fn fn, void *arg);
+/* Opens those that came since: of CPUs that were away. 0, or -errno. */
+int reader_open_late(struct reader *reader);
 /*
  * Reads what is there, but no more than a relay can hold: who writes faster than we read does not keep us. Packets read,
  * or -1 with reader->error set.
