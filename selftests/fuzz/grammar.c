@@ -498,6 +498,7 @@ void program_print(const struct program *p, FILE *out)
 			case KIND_IDS:
 			case KIND_PROCESSES:
 			case KIND_PREDICATES:
+			case KIND_SCHEMA:
 			case KIND_ROOM:
 				fprintf(out, " %s=%s", a->name, wheres[(v & 0xff) % NR_WHERE]);
 				if (v >> 8)
@@ -530,6 +531,7 @@ static const char *read_value(const struct arg *a, const char *text, uint64_t *v
 	case KIND_IDS:
 	case KIND_PROCESSES:
 	case KIND_PREDICATES:
+	case KIND_SCHEMA:
 	case KIND_ROOM:
 		for (i = 0; i < NR_WHERE; i++) {
 			size_t len = strlen(wheres[i]);
