@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -397,6 +398,34 @@ TEST_F(edges, rate)
 		}
 		ASSERT_SUMS(self->fd);
 	}
+}
+
+static void *write_two(void *arg)
+{
+	write_number(*(int *)arg, 0, 2);
+	return NULL;
+}
+
+/* A filter of processes has their threads. */
+TEST_F(edges, threads)
+{
+	struct etw_enable e = enable_make(self->name);
+	__s32 pids[] = { getpid() };
+	pthread_t thread;
+
+	ASSERT_EQ(0, provider_counter(self->p, "tick", 0));
+	e.pids = (uintptr_t)pids;
+	e.nr_pids = 1;
+	ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+	ASSERT_EQ(16, write_number(self->p, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, write_two, &self->p));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(2, session_provider(self->fd, self->name).written);
+	pids[0] = getppid();
+	ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+	ASSERT_EQ(16, write_number(self->p, 0, 1));
+	EXPECT_EQ(2, session_provider(self->fd, self->name).written);
+	EXPECT_EQ(1, session_provider(self->fd, self->name).filtered);
 }
 
 /* Who sleeps in poll is woken by the change itself. */
