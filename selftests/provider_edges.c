@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Provider files at their edges: every length, heads and schemas that are nearly right, limits of rate, room and number,
- * and what is told when not every session took an event. It knows the ABI only.
+ * Provider files at their edges: every length, heads and schemas that are nearly right, limits of rate, room and
+ * number, and what is told when not every session took an event. It knows the ABI only.
  */
 #include <fcntl.h>
 #include <poll.h>
