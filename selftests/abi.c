@@ -1054,6 +1054,10 @@ TEST_F(abi, ref_values)
 	EXPECT_EQ(-ENOENT, call(self->files[SESSION], ETW_IOC_SESSION_CAPTURE_STATE, REF("Nobody.At-all")));
 	END_REFUSED(command_of(ETW_IOC_SESSION_DISABLE));
 	EXPECT_EQ(0, call(self->files[SESSION], ETW_IOC_SESSION_CAPTURE_STATE, REF("")));
+	ASSERT_EQ(1, enable_all(self->files[SESSION], "fault"));
+	EXPECT_EQ(0, call(self->files[SESSION], ETW_IOC_SESSION_CAPTURE_STATE, REF("fault")));
+	EXPECT_EQ(0, call(self->files[SESSION], ETW_IOC_SESSION_DISABLE, REF("fault")));
+	EXPECT_EQ(-ENOENT, call(self->files[SESSION], ETW_IOC_SESSION_CAPTURE_STATE, REF("fault")));
 #undef REF
 }
 

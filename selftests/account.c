@@ -360,7 +360,7 @@ static void sleep_for_ever(void *arg)
 TEST_F(account, rejected_by_one)
 {
 	struct etw_session_create create = session_small(unique("second"));
-	int other = session_make(self->dev, &create);
+	int other = session_make(self->dev, &create), third;
 	pid_t pid = spawn(sleep_for_ever, NULL);
 	struct etw_provider_query q, p;
 
@@ -374,7 +374,19 @@ TEST_F(account, rejected_by_one)
 	EXPECT_EQ(100, p.written);
 	/* and what others did meanwhile, which both reject */
 	EXPECT_EQ(100 + p.filtered, q.filtered);
+
+	/* and beside one that takes everything */
+	create = session_small(unique("third"));
+	third = session_make(self->dev, &create);
+	ASSERT_GE(third, 0);
+	ASSERT_EQ(1, enable_events(third, "process", RENAMED));
+	work_rename("two", 0, 100);
+	EXPECT_LE(q.filtered + 100, session_provider(self->fd, "process").filtered);
+	EXPECT_EQ(0, session_provider(self->fd, "process").written);
+	EXPECT_EQ(200, session_provider(other, "process").written);
+	EXPECT_LE(100, session_provider(third, "process").written);
 	reap(pid);
+	close(third);
 	close(other);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A writer is held up between reserving its record and committing it, as an interrupt or a hypervisor can: FLUSH says so
- * when its time is over, and what comes after waits for the record. Needs a test build of the module (its generator).
+ * A writer is held up between reserving its record and committing it, or before it reserves, as an interrupt or a hypervisor
+ * can: FLUSH says so when its time is over, and what comes after waits for the record. Needs a test build of the module (its
+ * generator).
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -44,6 +45,7 @@ FIXTURE_TEARDOWN(late_writer)
 struct hold {
 	unsigned int cpu;
 	unsigned int ms;
+	const char *where;	/* NULL: with its record reserved */
 };
 
 static void write_slowly(void *arg)
@@ -51,7 +53,7 @@ static void write_slowly(void *arg)
 	const struct hold *hold = arg;
 	char text[64];
 
-	snprintf(text, sizeof(text), "burst cpu=%u hold_us=%u", hold->cpu, hold->ms * 1000);
+	snprintf(text, sizeof(text), "burst cpu=%u hold_us=%u where=%s", hold->cpu, hold->ms * 1000, hold->where ?: "record");
 	file_write(GENERATOR, text);
 }
 
@@ -96,6 +98,20 @@ TEST_F(late_writer, flush_times_out)
 	ASSERT_DRAINED(&self->reader);
 	EXPECT_EQ(0, log_count(&self->log, "fixed"));
 	/* With more time it waits for the writer. */
+	ASSERT_NE(0, session_flush(self->fd));
+	expect_written(_metadata, self, pid);
+}
+
+/* Nothing is open, but a writer has read the clock before FLUSH did: its record is promised. */
+TEST_F(late_writer, flush_waits_for_an_old_reading)
+{
+	struct hold hold = { self->cpu, scaled(200), "begin" };
+	pid_t pid;
+
+	if (!self->cpu)
+		SKIP(return, "one CPU only");
+	pid = spawn(write_slowly, &hold);
+	ASSERT_TRUE(wait_until(5000, held(self->cpu)));
 	ASSERT_NE(0, session_flush(self->fd));
 	expect_written(_metadata, self, pid);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Provider files at their edges: every length, heads and schemas that are nearly right, limits of rate, room and number, and
- * what is told when not every session took an event. It knows the ABI only.
+ * Provider files at their edges: every length, heads and schemas that are nearly right, limits of rate, room and
+ * number, and what is told when not every session took an event. It knows the ABI only.
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -228,7 +229,7 @@ TEST_F(edges, pointers)
 	EXPECT_EQ(1, session_query(self->fd).written);
 }
 
-/* What is too much for every session is refused, alone or not; what is too much for one is told, whatever else went well. */
+/* What is too much for every session is refused, alone or not; what is for one is told, whatever else went well. */
 TEST_F(edges, too_large)
 {
 	static uint8_t buf[ETW_MAX_WRITE], payload[ETW_MAX_PAYLOAD + 4];
@@ -275,7 +276,7 @@ TEST_F(edges, booleans)
 	EXPECT_EQ(2, session_query(self->fd).written);
 }
 
-/* Strings that go on to the end of a schema, a payload that no packet could hold, and a description of two lines. */
+/* Strings that go on to the end of a schema, an address, payloads that no packet holds, a description of two lines. */
 TEST_F(edges, schema_ends)
 {
 	struct etw_schema *head = schema_head(&self->m);
@@ -289,6 +290,9 @@ TEST_F(edges, schema_ends)
 } while (0)
 	MAKE();
 	memset(self->m.bytes + field->name, 'a', size - field->name);
+	EXPECT_EQ(-EINVAL, provider_event(self->p, self->m.bytes, size));
+	MAKE();
+	field->type = ETW_TYPE_POINTER;
 	EXPECT_EQ(-EINVAL, provider_event(self->p, self->m.bytes, size));
 	MAKE();
 	field->array = ETW_ARRAY_FIXED;
@@ -397,6 +401,55 @@ TEST_F(edges, rate)
 		}
 		ASSERT_SUMS(self->fd);
 	}
+}
+
+/* The level that a program is told is the highest, whoever asked for it and when. */
+TEST_F(edges, highest_level)
+{
+	struct etw_enable e = enable_make(self->name);
+	int other = session_of(self->dev, "lower", 16 << 10, 4);
+
+	ASSERT_GE(other, 0);
+	for (int round = 0; round < 2; round++) {
+		e.level = round ? 0 : 3;
+		ASSERT_EQ(1, call(other, ETW_IOC_SESSION_ENABLE, &e));
+		EXPECT_EQ(2, provider_query(self->p).nr_sessions);
+		EXPECT_EQ(255, provider_query(self->p).level);
+		e.level = 4;
+		ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+		EXPECT_EQ(round ? 255 : 4, provider_query(self->p).level);
+		e.level = 0;
+		ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+	}
+	close(other);
+}
+
+static void *write_two(void *arg)
+{
+	write_number(*(int *)arg, 0, 2);
+	return NULL;
+}
+
+/* A filter of processes has their threads. */
+TEST_F(edges, threads)
+{
+	struct etw_enable e = enable_make(self->name);
+	__s32 pids[] = { getpid() };
+	pthread_t thread;
+
+	ASSERT_EQ(0, provider_counter(self->p, "tick", 0));
+	e.pids = (uintptr_t)pids;
+	e.nr_pids = 1;
+	ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+	ASSERT_EQ(16, write_number(self->p, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, write_two, &self->p));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(2, session_provider(self->fd, self->name).written);
+	pids[0] = getppid();
+	ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+	ASSERT_EQ(16, write_number(self->p, 0, 1));
+	EXPECT_EQ(2, session_provider(self->fd, self->name).written);
+	EXPECT_EQ(1, session_provider(self->fd, self->name).filtered);
 }
 
 /* Who sleeps in poll is woken by the change itself. */
