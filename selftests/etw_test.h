@@ -32,4 +32,11 @@
 	}									\
 } while (0)
 
+/* Everything recorded so far has been read, and the sums hold. */
+#define ASSERT_ALL_READ(session, reader) do {					\
+	ASSERT_NE(0, session_flush(session));					\
+	ASSERT_DRAINED(reader);							\
+	ASSERT_SUMS(session);							\
+} while (0)
+
 #endif

@@ -64,11 +64,7 @@ FIXTURE_TEARDOWN(module_provider)
 	close(self->dev);
 }
 
-#define DRAIN() do {							\
-	ASSERT_NE(0, session_flush(self->fd));				\
-	ASSERT_DRAINED(&self->reader);					\
-	ASSERT_SUMS(self->fd);						\
-} while (0)
+#define DRAIN() ASSERT_ALL_READ(self->fd, &self->reader)
 
 static unsigned int number_in(const char *path)
 {

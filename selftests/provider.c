@@ -57,11 +57,7 @@ FIXTURE_TEARDOWN(provider)
 	close(self->dev);
 }
 
-#define DRAIN() do {							\
-	ASSERT_NE(0, session_flush(self->fd));				\
-	ASSERT_DRAINED(&self->reader);					\
-	ASSERT_SUMS(self->fd);						\
-} while (0)
+#define DRAIN() ASSERT_ALL_READ(self->fd, &self->reader)
 
 /* Registered and enabled in either order, an event comes with its values, its time and its writer. */
 TEST_F(provider, first_event)

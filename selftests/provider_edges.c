@@ -91,11 +91,7 @@ FIXTURE_TEARDOWN(edges)
 	close(self->dev);
 }
 
-#define DRAIN() do {							\
-	ASSERT_NE(0, session_flush(self->fd));				\
-	ASSERT_DRAINED(&self->reader);					\
-	ASSERT_SUMS(self->fd);						\
-} while (0)
+#define DRAIN() ASSERT_ALL_READ(self->fd, &self->reader)
 
 #define FAILS(error, x) do {						\
 	errno = 0;							\

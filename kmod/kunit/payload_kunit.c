@@ -10,6 +10,7 @@
 #include <linux/string.h>
 
 #include "../payload.h"
+#include "width.h"
 
 #define MOST_FIELDS	6
 #define MOST_BYTES	512
@@ -53,38 +54,6 @@ static u32 next_u32(struct cursor *c)
 	for (i = 0; i < 4; i++)
 		v |= (u32)next(c) << 8 * i;
 	return v;
-}
-
-/* As the table of types in the ABI says. */
-static u32 width(u8 type)
-{
-	switch (type) {
-	case ETW_TYPE_U8:
-	case ETW_TYPE_S8:
-	case ETW_TYPE_BOOL:
-	case ETW_TYPE_CHARS:
-	case ETW_TYPE_BINARY:
-		return 1;
-	case ETW_TYPE_U16:
-	case ETW_TYPE_S16:
-		return 2;
-	case ETW_TYPE_U32:
-	case ETW_TYPE_S32:
-	case ETW_TYPE_F32:
-	case ETW_TYPE_IPV4:
-		return 4;
-	case ETW_TYPE_MAC:
-		return 6;
-	case ETW_TYPE_U64:
-	case ETW_TYPE_S64:
-	case ETW_TYPE_F64:
-	case ETW_TYPE_POINTER:
-		return 8;
-	case ETW_TYPE_GUID:
-	case ETW_TYPE_IPV6:
-		return 16;
-	}
-	return 0;
 }
 
 static bool naive_field(struct cursor *c, const struct etw_field *f)

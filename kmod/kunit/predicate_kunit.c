@@ -11,6 +11,7 @@
 #include <linux/string.h>
 
 #include "../predicate.h"
+#include "width.h"
 
 #define MOST_FIELDS	7
 #define MOST_BYTES	1024
@@ -61,37 +62,6 @@ static const struct {
 #define NAN_RANK 99
 
 /* ---- the naive model ---- */
-
-static u32 width(u8 type)
-{
-	switch (type) {
-	case ETW_TYPE_U8:
-	case ETW_TYPE_S8:
-	case ETW_TYPE_BOOL:
-	case ETW_TYPE_CHARS:
-	case ETW_TYPE_BINARY:
-		return 1;
-	case ETW_TYPE_U16:
-	case ETW_TYPE_S16:
-		return 2;
-	case ETW_TYPE_U32:
-	case ETW_TYPE_S32:
-	case ETW_TYPE_F32:
-	case ETW_TYPE_IPV4:
-		return 4;
-	case ETW_TYPE_MAC:
-		return 6;
-	case ETW_TYPE_U64:
-	case ETW_TYPE_S64:
-	case ETW_TYPE_F64:
-	case ETW_TYPE_POINTER:
-		return 8;
-	case ETW_TYPE_GUID:
-	case ETW_TYPE_IPV6:
-		return 16;
-	}
-	return 0;
-}
 
 static bool is_signed(u8 type)
 {

@@ -10,17 +10,6 @@
 #include "synth.h"
 #include "tap.h"
 
-static const struct synth_field switch_fields[] = {
-	{ .name = "prev_comm", .type = ETW_TYPE_CHARS, .count = 16 },
-	{ .name = "prev_tid", .type = ETW_TYPE_S32 },
-	{ .name = "prev_prio", .type = ETW_TYPE_S32 },
-	{ .name = "prev_state", .type = ETW_TYPE_S64 },
-	{ .name = "next_comm", .type = ETW_TYPE_CHARS, .count = 16 },
-	{ .name = "next_tid", .type = ETW_TYPE_S32 },
-	{ .name = "next_prio", .type = ETW_TYPE_S32 },
-	{ .name = "preempt", .type = ETW_TYPE_BOOL },
-};
-
 static const struct synth_field wake_fields[] = {
 	{ .name = "comm", .type = ETW_TYPE_CHARS, .count = 16 },
 	{ .name = "tid", .type = ETW_TYPE_S32 },
@@ -62,7 +51,7 @@ static const struct synth_field odd_fields[] = {
 enum { SWITCH, WAKING, QUEUE, ISSUE, COMPLETE, DISK, START, QUERY, QUERY_STOP, STEP, STOP, ODD, NR };
 
 static const struct synth_class classes[NR] = {
-	{ "Linux-Kernel-Sched", "sched_switch", "sched_switch", 4, 0, switch_fields, 8 },
+	{ "Linux-Kernel-Sched", "sched_switch", "sched_switch", 4, 0, synth_switch_fields, SYNTH_NR_SWITCH_FIELDS },
 	{ "Linux-Kernel-Sched", "sched_waking", "sched_waking", 4, 0, wake_fields, 2 },
 	{ "Linux-Kernel-Block", "block_bio_queue", "block_bio_queue", 4, 0, block_fields, 4 },
 	{ "Linux-Kernel-Block", "block_rq_issue", "block_rq_issue", 4, 0, block_fields, 4 },

@@ -4,30 +4,8 @@
 # TAP. It must not know how the library works.
 set -euo pipefail
 src=@SRC@ build=@BUILD@
-count=0 failed=0
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-result()
-{
-	count=$((count + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $count - $2"
-	else
-		echo "not ok $count - $2"
-		failed=1
-		sed 's/^/# /' "$work/log" | head -20
-	fi
-}
-
-try()
-{
-	local what=$1 status=0
-
-	shift
-	"$@" >"$work/log" 2>&1 || status=$?
-	result "$status" "$what"
-}
+# shellcheck source=userspace/tests/tap.sh
+. "$src/tests/tap.sh"
 
 try "make install" make -C "$src" BUILD="$build" install DESTDIR="$work/root" PREFIX=/usr
 root=$work/root/usr

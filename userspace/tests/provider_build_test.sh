@@ -5,31 +5,9 @@
 set -euo pipefail
 src=@SRC@ build=@BUILD@
 cc=${CC:-gcc-12} cxx=${CXX:-g++}
-count=0 failed=0
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=userspace/tests/tap.sh
+. "$src/tests/tap.sh"
 flags=(-Wall -Wextra -Werror -pedantic -I"$src/lib/include" -isystem "$src/../uapi")
-
-result()
-{
-	count=$((count + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $count - $2"
-	else
-		echo "not ok $count - $2"
-		failed=1
-		sed 's/^/# /' "$work/log" | head -20
-	fi
-}
-
-try()
-{
-	local what=$1 status=0
-
-	shift
-	"$@" >"$work/log" 2>&1 || status=$?
-	result "$status" "$what"
-}
 
 make -s -C "$src" BUILD="$build" lib >&2
 

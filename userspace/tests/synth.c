@@ -15,7 +15,7 @@
 
 #include "files.h"
 
-static const struct synth_field switch_fields[] = {
+const struct synth_field synth_switch_fields[SYNTH_NR_SWITCH_FIELDS] = {
 	{ .name = "prev_comm", .type = ETW_TYPE_CHARS, .count = 16 },
 	{ .name = "prev_tid", .type = ETW_TYPE_S32 },
 	{ .name = "prev_prio", .type = ETW_TYPE_S32 },
@@ -38,7 +38,7 @@ static const struct synth_field tick_fields[] = {
 };
 
 const struct synth_class synth_classes[SYNTH_NR_CLASSES] = {
-	{ "Linux-Kernel-Sched", "sched_switch", "sched_switch", 0, 2, switch_fields, 8 },
+	{ "Linux-Kernel-Sched", "sched_switch", "sched_switch", 0, 2, synth_switch_fields, SYNTH_NR_SWITCH_FIELDS },
 	{ "Demo", "Started", NULL, 4, 1, started_fields, 3 },
 	{ "Demo", "Tick", NULL, 0, 0, tick_fields, 2 },
 };

@@ -38,6 +38,9 @@ extern const struct synth_class synth_classes[];
 #define SYNTH_SWITCH	 0
 #define SYNTH_STARTED	 1
 #define SYNTH_TICK	 2	/* u64 n, time u64 */
+/* Of sched_switch, as the kernel's has them. */
+#define SYNTH_NR_SWITCH_FIELDS 8
+extern const struct synth_field synth_switch_fields[SYNTH_NR_SWITCH_FIELDS];
 extern const __u8 synth_switch[57];
 extern const __u8 synth_started[13];
 
