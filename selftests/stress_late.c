@@ -47,21 +47,6 @@ static void write_on(unsigned int cpu, unsigned int contexts)
 				 kind_names[kind]);
 }
 
-/* A reader that was there before the CPU takes its relay when it is told of it. */
-static int reader_add(struct reader *r, unsigned int cpu)
-{
-	struct stream *s = &r->streams[r->nr];
-	int err = relay_open(&r->relays[r->nr], r->session, cpu);
-
-	if (err)
-		return err;
-	*s = r->streams[0];
-	s->cpu = cpu;
-	s->packets = s->records = s->gaps = s->last_seq = s->last_end = s->last_lost = s->last_time = 0;
-	r->nr++;
-	return 0;
-}
-
 /* First without memory for its relay, then with, then as if it had always been there. */
 TEST_F(late, cpu)
 {
@@ -120,7 +105,8 @@ TEST_F(late, cpu)
 	EXPECT_EQ(events, r.lost[ETW_LOST_CPU]);
 	EXPECT_EQ(events, r.lost_total);
 	write_on(cpu, self->contexts);
-	ASSERT_EQ(0, reader_add(&self->reader, cpu));
+	ASSERT_EQ(0, reader_open_late(&self->reader));
+	ASSERT_EQ(cpu + 1, self->reader.nr);
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	ASSERT_NE(0, session_flush(self->fd));
 	ASSERT_DRAINED(&self->reader);
