@@ -79,6 +79,8 @@ struct etw_class {
 	u32 registrations;		/* that have it; without one nobody writes it */
 	u32 refs;			/* registrations and sessions' tables */
 	const struct etw_schema *schema;	/* what it was made from; names and values point into it */
+	struct hlist_node by_content;
+	u32 place;			/* in its provider's classes */
 };
 
 #define ETW_SIZE_VARIES 0xffffffffU

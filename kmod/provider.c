@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The registry: providers in order of their ids, each with its classes, and the life of those that are made. */
+#include <linux/hashtable.h>
+#include <linux/jhash.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -16,6 +18,7 @@ DEFINE_MUTEX(etw_control);	/* see provider.h */
 
 LIST_HEAD(etw_providers);
 static u64 next_provider_id = 1, next_class_id = 1;
+static DEFINE_HASHTABLE(made_classes, 10);	/* by provider and schema */
 
 int etw_provider_register(struct etw_provider *provider)
 {
@@ -168,17 +171,17 @@ static int make_room(struct made_provider *m)
 
 struct etw_class *etw_provider_add(struct etw_provider *p, struct etw_class *class, bool charge)
 {
+	const u32 content = jhash(class->schema, class->schema->size, p->id);
 	struct made_provider *m = made(p);
+	struct etw_class *old;
 	int err;
-	u32 i;
 
 	lockdep_assert_held(&etw_control);
-	for (i = 0; i < p->nr_classes; i++) {
-		const struct etw_schema *old = p->classes[i]->schema;
-
-		if (old->size == class->schema->size && !memcmp(old, class->schema, old->size)) {
+	hash_for_each_possible(made_classes, old, by_content, content) {
+		if (old->provider == p && old->schema->size == class->schema->size &&
+		    !memcmp(old->schema, class->schema, old->schema->size)) {
 			etw_schema_unmake(class);
-			return p->classes[i];
+			return old;
 		}
 	}
 	err = charge ? etw_user_may_add_class(p->user) : 0;
@@ -191,6 +194,8 @@ struct etw_class *etw_provider_add(struct etw_provider *p, struct etw_class *cla
 	class->id = next_class_id++;
 	class->charged = charge;
 	RCU_INIT_POINTER(class->targets, &etw_no_targets);
+	hash_add(made_classes, &class->by_content, content);
+	class->place = p->nr_classes;
 	m->classes[p->nr_classes++] = class;
 	if (charge)
 		etw_user_charge_class(p->user, 1);
@@ -206,16 +211,15 @@ void etw_class_get(struct etw_class *class)
 void etw_class_put(struct etw_class *class)
 {
 	struct etw_provider *p = class->provider;
-	struct made_provider *m;
-	u32 i;
+	struct etw_class *last;
 
 	lockdep_assert_held(&etw_control);
 	if (!class->made || --class->refs)
 		return;
-	m = made(p);
-	for (i = 0; m->classes[i] != class; i++)
-		;
-	m->classes[i] = m->classes[--p->nr_classes];
+	hash_del(&class->by_content);
+	last = p->classes[--p->nr_classes];
+	made(p)->classes[class->place] = last;
+	last->place = class->place;
 	if (class->charged)
 		etw_user_charge_class(p->user, -1);
 	etw_schema_unmake(class);

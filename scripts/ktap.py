@@ -9,7 +9,7 @@ A LOG holds the output of programs between marker lines, which begin with @@ and
 
     @@T expect NAME            this program must report
     @@T begin NAME             its output follows
-    @@T end NAME STATUS        its exit status
+    @@T end NAME STATUS [S]    its exit status, and the seconds it took
     @@T splat NAME TEXT        the kernel complained while it ran
     @@T fail NAME WHY          something beside the programs failed
     @@T skip NAME WHY          a visible skip of something that could not be tried
@@ -34,6 +34,8 @@ TOTALS = re.compile(r'^# Totals: pass:(\d+) fail:(\d+) xfail:(\d+) xpass:(\d+) s
 KSFT_SKIP = 4
 # Lines kept before and after a failure.
 SAID = 12
+# Programs named with their time.
+SLOWEST = 8
 
 
 class Result:
@@ -51,6 +53,7 @@ class Tally:
 
     def __init__(self):
         self.results = []
+        self.took = []          # (seconds, program)
 
     def add(self, kind, name, why='', said=()):
         self.results.append(Result(kind, name, why, said))
@@ -264,7 +267,10 @@ def parse_log(lines, token, skips, kernel):
             if who != name:
                 tally.add('fail', who, 'ended without having begun')
                 continue
-            close(int(rest) if rest.lstrip('-').isdigit() else None)
+            status, _, seconds = rest.partition(' ')
+            close(int(status) if status.lstrip('-').isdigit() else None)
+            if seconds.isdigit():
+                tally.took.append((int(seconds), name))
             name = None
         elif verb in ('splat', 'fail'):
             tally.add('fail', who, ('splat: ' if verb == 'splat' else '') + rest)
@@ -295,7 +301,10 @@ def count(args):
     numbers = [tally.count(k) for k in ('pass', 'fail', 'skip')]
     with open(args.tally, 'a', encoding='utf-8') as f:
         f.write('{} {} {} {}\n'.format(args.prefix or args.log, *numbers))
+    slow = len(tally.took) > 2 and ', '.join(f'{name} {seconds}' for seconds, name in sorted(tally.took, reverse=True)[:SLOWEST] if seconds)
     print('# {}: {} passed, {} failed, {} skipped'.format(args.prefix or args.log, *numbers))
+    if slow:
+        print(f'# most of the time, in seconds: {slow}')
     return 0 if numbers[1] == 0 else 1
 
 

@@ -1432,6 +1432,12 @@ TEST_F(kprov, rundown_has_every_thread)
 	free(got.states);
 }
 
+static void rests(void *arg)
+{
+	for (;;)
+		pause();
+}
+
 /* What is written when the process provider is enabled: the rundown first, only once, to this session only. */
 TEST_F(kprov, rundown_of_many_threads_in_one_piece)
 {
@@ -1440,7 +1446,7 @@ TEST_F(kprov, rundown_of_many_threads_in_one_piece)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_LEN(pids); i++)
-		pids[i] = spawn(naps, NULL);
+		pids[i] = spawn(rests, NULL);
 	got = rundown(_metadata, self->dev, self->session);
 	EXPECT_EQ(1, got.starts);
 	EXPECT_EQ(1, got.ends);

@@ -813,6 +813,54 @@ TEST_F(provider, lists)
 	close(p);
 }
 
+/* The names of @provider's events, in order of their ids, one behind the other. */
+static const char *event_names(int dev, const char *provider)
+{
+	struct etw_event_list e = { .size = sizeof(e) };
+	static uint8_t buf[64 << 10];
+	static char names[256];
+	const char *why;
+
+	for (names[0] = '\0';;) {
+		struct class *class;
+
+		e.flags = 0;
+		e.buf = (uintptr_t)buf;
+		e.buf_size = sizeof(buf);
+		if (call(dev, ETW_IOC_EVENT_LIST, &e))
+			return names;
+		class = schema_parse(buf, e.used, &why);
+		if (class && !strcmp(class->provider, provider) && strlen(names) + strlen(class->name) < sizeof(names))
+			strcat(names, class->name);
+		free(class);
+	}
+}
+
+/* Events of several files go in another order than they came, and others come between. */
+TEST_F(provider, events_come_and_go)
+{
+	int p[3];
+
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 3; i++)
+			p[i] = provider_register(self->dev, self->name);
+		provider_counter(p[0], "a", 0);
+		provider_counter(p[0], "b", 0);
+		provider_counter(p[1], "c", 0);
+		provider_counter(p[1], "d", 0);
+		provider_counter(p[2], "d", 0);
+		EXPECT_STREQ("abcd", event_names(self->dev, self->name));
+		close(p[0]);
+		EXPECT_STREQ("cd", event_names(self->dev, self->name));
+		provider_counter(p[2], "e", 0);
+		EXPECT_STREQ("cde", event_names(self->dev, self->name));
+		close(p[1]);
+		EXPECT_STREQ("de", event_names(self->dev, self->name));
+		close(p[2]);
+		EXPECT_STREQ("", event_names(self->dev, self->name));
+	}
+}
+
 static int write_one(int dev, const char *name)
 {
 	int p = provider_register(dev, name);

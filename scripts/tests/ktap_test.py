@@ -85,6 +85,8 @@ CASES = [
     ('ran twice', RUN.format(GOOD, 0) + '@@T begin p\n' + GOOD + '@@T end p 0\n', '', (4, 1, 0)),
     ('carriage returns', RUN.format(GOOD.replace('\n', '\r\n'), 0), '', (2, 0, 0)),
     ('ok inside prose is no result', RUN.format('okay 1\n# ok 9 x\nthis is ok 1\n' + GOOD, 0), '', (2, 0, 0)),
+    ('a status and its seconds', RUN.format(GOOD, '0 12'), '', (2, 0, 0)),
+    ('a bad status and its seconds', RUN.format(GOOD, '1 12'), '', (2, 1, 0)),
     ('not-a-number as status', '@@T begin p\n' + GOOD + '@@T end p ?\n', '', (2, 1, 0)),
 ]
 
