@@ -2,8 +2,8 @@
 /*
  * A lossless session against an independent count: etw-count (libbpf, nothing of ours) counts seven events per CPU
  * between two markers that the session records too, while a real workload runs; both must have the same number of each,
- * on each CPU, to the event. TAP. It knows the ABI and etw-count's output only; count.bpf.c says why the interval is
- * exact. A kernel without BTF skips it.
+ * on each CPU, to the event; only the sum where a task can move between one probe of an event and the next. TAP. It
+ * knows the ABI and etw-count's output only; count.bpf.c says why the interval is exact. A kernel without BTF skips it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,19 +23,23 @@
 #define MAX_CPUS 64
 #define ATTEMPTS 5	/* a run in which a BPF program was interrupted by itself is not valid */
 
-/* Class names, and what etw-count calls them. At least this many must have happened, or the workload did not work. */
+/*
+ * Class names, and what etw-count calls them. At least this many must have happened, or the workload did not work. Some
+ * come from code that can be preempted.
+ */
 static const struct {
 	const char *class;
 	const char *counted;
 	unsigned long long least;
+	bool preemptible;
 } events[] = {
-	{ "sched_switch", "sched_switch", 4000 },
-	{ "sched_wakeup", "sched_wakeup", 2000 },
-	{ "sched_process_fork", "sched_process_fork", 100 },
-	{ "sched_process_exec", "sched_process_exec", 50 },
-	{ "block_rq_issue", "block_rq_issue", 2000 },
-	{ "block_rq_complete", "block_rq_complete", 2000 },
-	{ "page_fault_user", "x86_exceptions_page_fault_user", 4000 },
+	{ "sched_switch", "sched_switch", 4000, false },
+	{ "sched_wakeup", "sched_wakeup", 2000, false },
+	{ "sched_process_fork", "sched_process_fork", 100, true },
+	{ "sched_process_exec", "sched_process_exec", 50, true },
+	{ "block_rq_issue", "block_rq_issue", 2000, true },
+	{ "block_rq_complete", "block_rq_complete", 2000, true },
+	{ "page_fault_user", "x86_exceptions_page_fault_user", 4000, true },
 };
 
 #define NR_EVENTS (int)(sizeof(events) / sizeof(events[0]))
@@ -223,6 +228,14 @@ static struct outcome attempt(const char *self)
 	return o;
 }
 
+/* From 7.0 on a tracepoint does not keep its caller on its CPU while its probes run one after the other. */
+static bool probes_can_move(void)
+{
+	struct utsname u;
+
+	return uname(&u) || atoi(u.release) >= 7;
+}
+
 int main(int argc, char **argv)
 {
 	int test = 0, failed = 0, marked = 0, cpus = 0;
@@ -286,10 +299,10 @@ int main(int argc, char **argv)
 			if (ours[cpu].events[i] != theirs[cpu].events[i]) {
 				printf("# CPU %d, %s: session %llu, etw-count %llu\n", cpu, events[i].class,
 				       ours[cpu].events[i], theirs[cpu].events[i]);
-				ok = false;
+				ok = events[i].preemptible && probes_can_move();
 			}
 		}
-		ok = ok && us >= events[i].least;
+		ok = ok && us == them && us >= events[i].least;
 		printf("%sok %d - %s: session %llu, etw-count %llu, at least %llu\n", ok ? "" : "not ", ++test,
 		       events[i].class, us, them, events[i].least);
 		failed += !ok;
