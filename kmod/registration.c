@@ -188,7 +188,7 @@ static int append(struct etw_registration *reg, struct etw_class *class, struct 
 	etw_class_get(class);
 	if (key)
 		reg->keys[index] = key;
-	smp_store_release(&reg->nr_events, index + 1);	/* pairs with etw_registration_class() */
+	smp_store_release(&reg->nr_events, index + 1);	/* pairs with etw_registration_has() */
 	mark(reg, index);
 	return index;
 }

@@ -51,11 +51,15 @@ void etw_registration_end(struct etw_registration *reg);
  */
 int etw_registration_add(struct etw_registration *reg, const void *schema, u32 size, struct static_key_false *key);
 
-/* NULL: no such event. Any context. */
+/* Any context. */
+static inline bool etw_registration_has(const struct etw_registration *reg, u32 index)
+{
+	return likely(index < smp_load_acquire(&reg->nr_events));	/* pairs with etw_registration_add() */
+}
+
+/* Of an event that it has. */
 static inline struct etw_class *etw_registration_class(const struct etw_registration *reg, u32 index)
 {
-	if (unlikely(index >= smp_load_acquire(&reg->nr_events)))	/* pairs with etw_registration_add() */
-		return NULL;
 	return reg->chunks[index / ETW_EVENT_CHUNK][index % ETW_EVENT_CHUNK];
 }
 

@@ -92,21 +92,31 @@ static __always_inline void copy16(u8 *to, const u8 *from)
 	put_unaligned(second, (u64 *)to + 1);
 }
 
-/* Of what is mostly a few words: pieces of 16 bytes, the last over the one before. For more the memory's function is quicker. */
+static __always_inline void copy32(u8 *to, const u8 *from)
+{
+	copy16(to, from);
+	copy16(to + 16, from + 16);
+}
+
+/*
+ * Of what is mostly a few words: as much from its beginning and to its end, over each other. For more the memory's function is
+ * quicker.
+ */
 static __always_inline void copy_payload(u8 *to, const u8 *from, u32 len)
 {
-	u32 at = 0;
-
 	if (unlikely(len - 16 > 112)) {
 		memcpy(to, from, len);
-		return;
-	}
-	do {
-		copy16(to + at, from + at);
-		at += 16;
-	} while (at <= len - 16);
-	if (at < len)
+	} else if (len <= 32) {
+		copy16(to, from);
 		copy16(to + len - 16, from + len - 16);
+	} else {
+		copy32(to, from);
+		if (len > 64) {
+			copy32(to + 32, from + 32);
+			copy32(to + len - 64, from + len - 64);
+		}
+		copy32(to + len - 32, from + len - 32);
+	}
 }
 
 static __always_inline void copy_run(const struct etw_run *run, const struct etw_target *t, const struct etw_reservation *res,
@@ -222,30 +232,32 @@ static __always_inline bool within_limits(const struct etw_target *t, const stru
 }
 
 /*
- * To all targets. @one: the run is a single event, which is worth code of its own. Nothing fits into a special target's relay:
- * then it is the long way's.
+ * To all targets. @one: the run is a single event; that and @limited are worth code of their own. Nothing fits into a special
+ * target's relay: then it is the long way's.
  */
-static __always_inline int write_all(const struct etw_run *run, u32 size, const u64 now, struct etw_moment *moment, bool limited,
-				     const bool one)
+static __always_inline int write_all(const struct etw_target *t, const struct etw_run *run, u32 size, const u64 now,
+				     struct etw_moment *moment, const bool limited, const bool one)
 {
-	const struct etw_target *t = etw_targets_of(run->class)->t;
 	const u64 ids = etw_ids(current);
 	const u8 *payload = run->first + sizeof(struct etw_write);
 	const u32 nr = one ? 1 : run->nr;
 	const u64 cost = limited ? cost_of(nr) : 0;
 	int worst = 0, err;
-	bool checked;
 
+	if (one)
+		OPTIMIZER_HIDE_VAR(payload);	/* or two registers are taken where one does */
 	for (; t->relays; t++) {
 		struct etw_relay *r = this_cpu_read(*t->relays);
+		const bool checked = limited && within_limits(t, r, now, size, cost);
 		struct etw_reservation res __uninitialized;
 		struct etw_record_compact *h;
 		u32 records;
 
-		checked = limited && within_limits(t, r, now, size, cost);
 		if (unlikely(limited && !checked) || unlikely(!etw_relay_try_reserve(r, now + r->clock_offset, size, &res))) {
+			/* copies, so that the originals stay in registers */
 			if (one)
-				err = write_target(run, t, &(struct etw_moment){ now }, limited && !checked);
+				err = write_target(&(struct etw_run){ payload - sizeof(struct etw_write), run->bytes, 1 }, t,
+						   &(struct etw_moment){ now }, limited && !checked);
 			else
 				err = write_target(run, t, moment, limited && !checked);
 			worst = worst ?: err;
@@ -268,32 +280,28 @@ static __always_inline int write_all(const struct etw_run *run, u32 size, const 
 	return worst;
 }
 
-static noinline int write_long(const struct etw_run *run, struct etw_moment *moment, bool limited)
+int etw_write_run(const struct etw_class *class, const struct etw_run *run, struct etw_moment *moment, bool trusted)
 {
-	const struct etw_target *t = etw_targets_of(run->class)->t;
+	const struct etw_target *t = etw_targets_of(class)->t;
+	const u32 size = run_size(run);
 	int worst = 0, err;
 
+	if (likely(size <= ETW_SUBBUF_SIZE_MIN - 128))
+		return trusted ? write_all(t, run, size, moment->monotonic, moment, false, false) :
+				 write_all(t, run, size, moment->monotonic, moment, true, false);
 	for (; t->relays; t++) {
-		err = write_target(run, t, moment, limited);
+		err = write_target(run, t, moment, !trusted);
 		worst = worst ?: err;
 	}
 	return worst;
 }
 
-int etw_write_run(const struct etw_run *run, struct etw_moment *moment, bool trusted)
+int etw_write_one(const struct etw_class *class, const u8 *first, u32 bytes, u64 now, bool trusted)
 {
-	const u32 size = run_size(run);
+	const struct etw_target *t = etw_targets_of(class)->t;
+	const u32 size = bytes + (u32)(sizeof(struct etw_record_compact) - sizeof(struct etw_write));
+	const struct etw_run run = { first, bytes, 1 };
 
-	if (unlikely(size > ETW_SUBBUF_SIZE_MIN - 128))
-		return write_long(run, moment, !trusted);
-	return write_all(run, size, moment->monotonic, moment, !trusted, false);
-}
-
-int etw_write_one(const struct etw_run *run, u64 now, bool trusted)
-{
-	const u32 size = run->bytes + (u32)(sizeof(struct etw_record_compact) - sizeof(struct etw_write));
-
-	if (unlikely(size > ETW_SUBBUF_SIZE_MIN - 128))
-		return write_long(run, &(struct etw_moment){ now }, !trusted);
-	return write_all(run, size, now, NULL, !trusted, true);
+	BUILD_BUG_ON(ETW_WRITE_ONE + sizeof(struct etw_record_compact) > ETW_SUBBUF_SIZE_MIN - 128);
+	return trusted ? write_all(t, &run, size, now, NULL, false, true) : write_all(t, &run, size, now, NULL, true, true);
 }

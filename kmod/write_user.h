@@ -12,7 +12,6 @@
 
 /* Events of one class, one after the other, each with its head: of the right size, and as the schema says. */
 struct etw_run {
-	const struct etw_class *class;
 	const u8 *first;
 	u32 bytes;
 	u32 nr;
@@ -28,9 +27,10 @@ struct etw_moment {
  * Preemption is off, and etw_nesting counts the caller, from before @moment is made to after the last run. Process
  * context. @trusted: without limits of rate and room. 0; ENOBUFS or EMSGSIZE if not every session took all.
  */
-int etw_write_run(const struct etw_run *run, struct etw_moment *moment, bool trusted);
-/* The same for a run of a single event; @now is a reading of the monotonic clock. */
-int etw_write_one(const struct etw_run *run, u64 now, bool trusted);
+int etw_write_run(const struct etw_class *class, const struct etw_run *run, struct etw_moment *moment, bool trusted);
+/* The same for the single event at @first, of at most ETW_WRITE_ONE bytes; @now is a reading of the monotonic clock. */
+#define ETW_WRITE_ONE 1024
+int etw_write_one(const struct etw_class *class, const u8 *first, u32 bytes, u64 now, bool trusted);
 
 /* Nanoseconds of its rate that one record of an untrusted user takes; 0 unlimited. */
 extern u32 etw_untrusted_ns;

@@ -113,6 +113,7 @@ TEST_F(edges, lengths)
 {
 	static uint8_t buf[4096];
 	struct iovec iov[2];
+	uint8_t *last;
 	size_t used;
 	int line = one_field(&self->m, self->p, "line", ETW_TYPE_STRING);
 
@@ -128,6 +129,16 @@ TEST_F(edges, lengths)
 		DRAIN();
 		EXPECT_EQ(4, self->texts.seen[len]) TH_LOG("length %u", len);
 	}
+	/* of the last page that can be a program's */
+	last = mmap((void *)((1UL << 47) - 2 * 4096), 4096, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	ASSERT_NE(MAP_FAILED, last);
+	used = add_line(buf, 0, line, 40);
+	memcpy(last + 4096 - used, buf, used);
+	EXPECT_EQ(used, write(self->p, last + 4096 - used, used));
+	FAILS(EFAULT, write(self->p, last + 4096 - used + 1, used));
+	DRAIN();
+	EXPECT_EQ(5, self->texts.seen[40]);
 	EXPECT_EQ(0, self->texts.wrong);
 }
 

@@ -100,10 +100,8 @@ static void in_child(void)
 	etw_forked = 1;
 	/* Whoever waited or called back is not here. */
 	cond = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-	for (batch = etw_thread.batch; batch; batch = batch->outer) {
-		batch->used = 0;
-		batch->nr = 0;
-	}
+	for (batch = etw_thread.batch; batch; batch = batch->outer)
+		etw_batch_empty(batch);
 	etw_watch_forked();
 	for (reg = etw_registrations; reg; reg = reg->next) {
 		reg->running = false;
@@ -250,6 +248,13 @@ static bool may_come(int err)
 	return err == -ENODEV || err == -EACCES || err == -EPROTO;
 }
 
+/* Whoever sees an enable byte set must find the file. */
+static void set_fd(struct etw_registration *reg, int fd)
+{
+	__atomic_store_n(&reg->fd, fd, __ATOMIC_RELEASE);
+	__atomic_store_n(&reg->provider->fd, fd, __ATOMIC_RELEASE);
+}
+
 int etw_attach(struct etw_registration *reg)
 {
 	int control, fd, err;
@@ -277,8 +282,7 @@ int etw_attach(struct etw_registration *reg)
 	reg->nr_known = 0;
 	reg->refused = false;
 	reg->error = tell_classes(reg, fd);
-	/* Whoever sees a byte set must find the file. */
-	__atomic_store_n(&reg->fd, fd, __ATOMIC_RELEASE);
+	set_fd(reg, fd);
 	err = etw_device_map(fd, reg->bytes, bytes_size());
 	if (err) {
 		etw_detach(reg);
@@ -307,7 +311,7 @@ void etw_detach(struct etw_registration *reg)
 	etw_watch_detaching(reg);
 	if (is_ours(reg))
 		park_fd(fd);
-	__atomic_store_n(&reg->fd, -1, __ATOMIC_RELEASE);
+	set_fd(reg, -1);
 	reg->nr_known = 0;
 }
 
@@ -453,6 +457,7 @@ static int reg_make(const struct etw_provider_options *o, struct etw_provider *p
 	reg->flags = o->flags;
 	reg->provider = provider ? provider : &reg->own;
 	reg->own.size = sizeof(reg->own);
+	reg->provider->fd = -1;
 	*out = reg;
 	return 0;
 }
@@ -594,6 +599,9 @@ static unsigned int own_ids(const struct etw_field_info *fields)
 
 static void publish(struct etw_registration *reg, struct etw_user_event *ev)
 {
+	const __u64 slow = ev->state & EVENT_HALF ? ETW_HEAD_SLOW | ETW_HEAD_IDS : 0;
+
+	__atomic_store_n(&ev->head, (__u64)ev->index[0] << 32 | sizeof(struct etw_write) | slow, __ATOMIC_RELEASE);
 	__atomic_store_n(&ev->state, ev->state | EVENT_KNOWN, __ATOMIC_RELEASE);
 	__atomic_store_n(&ev->enabled, reg->bytes + ev->index[0], __ATOMIC_RELEASE);
 }

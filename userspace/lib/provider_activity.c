@@ -51,6 +51,7 @@ void etw_activity_get(__u8 id[16])
 void etw_activity_set(const __u8 id[16])
 {
 	memcpy(etw_thread.activity, id, 16);
+	etw_thread_changed();
 }
 
 void etw_activity_create(__u8 id[16])

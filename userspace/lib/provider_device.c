@@ -13,8 +13,6 @@
 
 #include "provider_int.h"
 
-ssize_t (*etw_device_fake_write)(int fd, const void *buf, size_t size);
-
 #define WEAK __attribute__((weak))
 
 WEAK const char *etw_device_dir(void)

@@ -7,6 +7,7 @@
 #define ETW_PROVIDER_INT_H
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <unistd.h>
@@ -21,19 +22,19 @@
 int etw_device_open(void);
 int etw_device_ioctl(int fd, unsigned long command, void *arg);
 int etw_device_map(int fd, void *at, size_t size);
-/* Instead of the system call, if not NULL. */
-extern ssize_t (*etw_device_fake_write)(int fd, const void *buf, size_t size);
+#ifdef ETW_FAKE_DEVICE
+ssize_t etw_device_write(int fd, const void *buf, size_t size);
+#endif
 /* Where the device appears, and as what. */
 const char *etw_device_dir(void);
 const char *etw_device_name(void);
 
+#ifndef ETW_FAKE_DEVICE
 /* Without errno, and no cancellation point. */
 static inline ssize_t etw_device_write(int fd, const void *buf, size_t size)
 {
 	long ret;
 
-	if (__builtin_expect(etw_device_fake_write != NULL, 0))
-		return etw_device_fake_write(fd, buf, size);
 #if defined(__x86_64__) && defined(__LP64__)
 	__asm__ volatile("syscall"
 			 : "=a"(ret)
@@ -60,10 +61,12 @@ static inline ssize_t etw_device_write(int fd, const void *buf, size_t size)
 #endif
 	return ret;
 }
+#endif
 
 /* ---- a thread ---- */
 
 struct etw_thread {
+	__u64 head;			/* ETW_HEAD_* of all its events: etw_thread_changed() */
 	__u64 activity[2];
 	struct etw_batch *batch;
 	bool inside;			/* holds the lock, or waits for it */
@@ -71,6 +74,18 @@ struct etw_thread {
 	__u8 *large;			/* for events that the stack has no room for */
 };
 extern __thread struct etw_thread etw_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Its activity id or its batch is another one now. */
+static inline void etw_thread_changed(void)
+{
+	struct etw_thread *t = &etw_thread;
+
+	t->head = t->activity[0] | t->activity[1] ? ETW_HEAD_SLOW | ETW_HEAD_IDS : t->batch ? ETW_HEAD_SLOW : 0;
+}
+
+/* Nobody may add to it now. */
+#define BATCH_BUSY	LONG_MIN
+void etw_batch_empty(struct etw_batch *batch);
 
 /* ---- descriptions ---- */
 

@@ -13,7 +13,12 @@
 #include "error.h"
 #include "provider_int.h"
 
-#define LARGE (ETW_WRITING_PREFIX + ETW_MAX_PAYLOAD)
+#define LARGE (ETW_WRITING_PREFIX + ETW_MAX_PAYLOAD + SLACK)
+
+/* A head is put together as one number. */
+_Static_assert(sizeof(struct etw_write) == sizeof(__u64) && offsetof(struct etw_write, index) == 4 &&
+		       __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "the head of an event");
 
 /* ---- results ---- */
 
@@ -71,15 +76,31 @@ static inline int write_out(struct etw_registration *reg, const void *buf, size_
 
 /* ---- batches ---- */
 
+/* What copy() may write behind the event. */
+#define SLACK 48
+/* Of a larger buffer no more is used: the smallest events are then as many as one write may have. */
+#define BATCH_MOST (ETW_MAX_BATCH * sizeof(struct etw_write))
+
+static void set_room(struct etw_batch *b)
+{
+	__asm__ volatile("" ::: "memory");
+	b->room = (long)(b->buf + b->size - b->at) - SLACK;
+}
+
+void etw_batch_empty(struct etw_batch *b)
+{
+	b->at = b->buf;
+	set_room(b);
+}
+
 static int flush(struct etw_batch *b)
 {
 	int err;
 
-	if (!b->used)
+	if (b->at == b->buf)
 		return 0;
-	err = write_out(b->registration, b->buf, b->used);
-	b->used = 0;
-	b->nr = 0;
+	err = write_out(b->registration, b->buf, b->at - b->buf);
+	b->at = b->buf;
 	if (err && !b->error)
 		b->error = err;
 	return err;
@@ -88,52 +109,51 @@ static int flush(struct etw_batch *b)
 static __attribute__((noinline)) int batch_make_room(struct etw_batch *b, struct etw_registration *reg,
 						     const void *event, size_t size)
 {
-	int err;
+	int err = 0;
 
 	/* It is being changed, by whom a signal interrupted. */
-	if (b->busy)
+	if (b->room == BATCH_BUSY)
 		return write_out(reg, event, size);
-	b->busy = 1;
-	err = flush(b);
+	b->room = BATCH_BUSY;
+	__asm__ volatile("" ::: "memory");
+	if (b->registration != reg || size > (size_t)(b->buf + b->size - b->at))
+		err = flush(b);
 	b->registration = reg;
 	if (size > b->size) {
 		err = write_out(reg, event, size);
 	} else {
-		memcpy(b->buf, event, size);
-		b->used = size;
-		b->nr = 1;
+		memcpy(b->at, event, size);
+		b->at += size;
 	}
-	b->busy = 0;
+	set_room(b);
 	return err;
 }
 
-/* Without a call, which costs more than it copies; at least 8 bytes. */
+/* Without a call, which costs more than it copies; both sides have room for SLACK more. */
 static inline void copy(__u8 *to, const __u8 *from, size_t size)
 {
 	size_t i;
 
-	if (size < 16) {
-		memcpy(to, from, 8);
-		for (i = 8; i < size; i++)
-			to[i] = from[i];
-		return;
-	}
-	for (i = 0; i + 16 <= size; i += 16)
+	memcpy(to, from, 16);
+	memcpy(to + 16, from + 16, 16);
+	memcpy(to + 32, from + 32, 16);
+	for (i = 48; i < size; i += 16)
 		memcpy(to + i, from + i, 16);
-	memcpy(to + size - 16, from + size - 16, 16);
 }
 
+/* @event is in a buffer that goes on behind it. */
 static inline int batch_add(struct etw_batch *b, struct etw_registration *reg, const void *event, size_t size)
 {
-	if (b->busy || b->registration != reg || size > b->size - b->used || b->nr == ETW_MAX_BATCH)
+	const long room = b->room;
+
+	if (b->registration != reg || (long)size > room)
 		return batch_make_room(b, reg, event, size);
-	b->busy = 1;
+	b->room = BATCH_BUSY;
 	__asm__ volatile("" ::: "memory");
-	copy(b->buf + b->used, event, size);
-	b->used += size;
-	b->nr++;
+	copy(b->at, event, size);
+	b->at += size;
 	__asm__ volatile("" ::: "memory");
-	b->busy = 0;
+	b->room = room - size;
 	return 0;
 }
 
@@ -143,9 +163,11 @@ int etw_batch_begin(struct etw_batch *batch, void *buf, size_t size)
 		return etw_error(-EINVAL, "a batch needs at least 1024 bytes of room");
 	memset(batch, 0, sizeof(*batch));
 	batch->buf = buf;
-	batch->size = size > ETW_MAX_WRITE ? ETW_MAX_WRITE : size;
+	batch->size = size > BATCH_MOST ? BATCH_MOST : size;
 	batch->outer = etw_thread.batch;
+	etw_batch_empty(batch);
 	etw_thread.batch = batch;
+	etw_thread_changed();
 	return 0;
 }
 
@@ -153,9 +175,10 @@ int etw_batch_flush(struct etw_batch *batch)
 {
 	int err;
 
-	batch->busy = 1;
+	batch->room = BATCH_BUSY;
+	__asm__ volatile("" ::: "memory");
 	flush(batch);
-	batch->busy = 0;
+	set_room(batch);
 	err = batch->error;
 	batch->error = 0;
 	return err ? etw_error_errno(err, "events of a batch") : 0;
@@ -169,6 +192,7 @@ int etw_batch_end(struct etw_batch *batch)
 		p = &(*p)->outer;
 	if (*p)
 		*p = batch->outer;
+	etw_thread_changed();
 	return etw_batch_flush(batch);
 }
 
@@ -221,15 +245,21 @@ int etw_writing_ready(struct etw_user_event *ev)
 }
 
 /* With the thread's current activity id, if the event is one that takes it. */
-static __attribute__((noinline)) int end_with_id(struct etw_user_event *ev, struct etw_registration *reg, __u8 *fields,
-						 size_t size)
+static __attribute__((noinline)) int end_with_id(struct etw_user_event *ev, __u8 *fields, size_t size)
 {
+	struct etw_registration *reg = __atomic_load_n(&ev->provider->registration, __ATOMIC_ACQUIRE);
 	struct etw_thread *t = &etw_thread;
-	unsigned int state = __atomic_load_n(&ev->state, __ATOMIC_ACQUIRE), index = ev->index[0], prefix = 0;
+	unsigned int state, index, prefix = 0;
 
+	if (!reg)
+		return 0;
+	/* Behind the enable byte that let it pass. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	state = __atomic_load_n(&ev->state, __ATOMIC_RELAXED);
+	index = ev->index[0];
 	if (state & EVENT_HALF) {
 		prefix = 16;
-	} else if (!(state & EVENT_OWN)) {
+	} else if (!(state & EVENT_OWN) && (t->activity[0] | t->activity[1])) {
 		/* An event that cannot have the id is better than none. */
 		if ((state & EVENT_ACTIVITY) || !etw_event_ready(ev, 1)) {
 			index = ev->index[1];
@@ -242,16 +272,35 @@ static __attribute__((noinline)) int end_with_id(struct etw_user_event *ev, stru
 	return finish(reg, t->batch, fields - prefix, index, prefix + size);
 }
 
-static inline int end(struct etw_user_event *ev, __u8 *fields, size_t size)
+static __attribute__((cold, noinline)) int end_not_written(struct etw_provider *provider, const void *buf, size_t size,
+							   int err)
 {
-	struct etw_registration *reg = __atomic_load_n(&ev->provider->registration, __ATOMIC_ACQUIRE);
-	struct etw_thread *t = &etw_thread;
+	struct etw_registration *reg = __atomic_load_n(&provider->registration, __ATOMIC_ACQUIRE);
 
-	if (__builtin_expect(!reg, 0))
-		return 0;
-	if (t->activity[0] | t->activity[1] | (ev->state & EVENT_HALF))
-		return end_with_id(ev, reg, fields, size);
-	return finish(reg, t->batch, fields, ev->index[0], size);
+	return reg ? not_written(reg, buf, size, err) : 0;
+}
+
+static inline __attribute__((always_inline)) int end(struct etw_user_event *ev, __u8 *fields, size_t size)
+{
+	struct etw_provider *provider = ev->provider;
+	struct etw_registration *reg;
+	/* What is special has this in the bit that decides. */
+	__u64 head = __atomic_load_n(&ev->head, __ATOMIC_RELAXED) | etw_thread.head;
+	const bool special = (__s64)head < 0;
+	ssize_t ret;
+
+	if (special && (head & ETW_HEAD_IDS))
+		return end_with_id(ev, fields, size);
+	head = (head & ~ETW_HEAD_SLOW) + size;
+	fields -= sizeof(head);
+	memcpy(fields, &head, sizeof(head));
+	size += sizeof(head);
+	if (special) {
+		reg = __atomic_load_n(&provider->registration, __ATOMIC_ACQUIRE);
+		return reg ? commit(reg, etw_thread.batch, fields, size) : 0;
+	}
+	ret = etw_device_write(__atomic_load_n(&provider->fd, __ATOMIC_RELAXED), fields, size);
+	return __builtin_expect(ret >= 0, 1) ? 0 : end_not_written(provider, fields, size, ret);
 }
 
 void etw_writing_end(struct etw_user_event *ev, __u8 *fields, size_t size)

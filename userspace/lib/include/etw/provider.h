@@ -50,6 +50,8 @@ struct etw_provider {
 	const struct etw_provider_item *items;
 	struct etw_registration *registration;
 	void *reserved;
+	int fd;				/* -1: there is nowhere to write to */
+	int reserved2;
 };
 struct etw_user_event;
 
@@ -224,7 +226,7 @@ struct etw_user_event {
 	__u8 reserved;
 	__u8 state;
 	__u16 index[3];				/* with no activity id, with one, with a related one too */
-	void *more;
+	__u64 head;				/* of the first form with no fields, and ETW_HEAD_* */
 };
 
 /**
@@ -295,19 +297,19 @@ ETW_API int etw_event_write_many(const struct etw_event_data *events, unsigned i
  * struct etw_batch - events of this thread that are kept to be written together
  *
  * Between etw_batch_begin() and etw_batch_end() the calling thread's events, ETW_WRITE's too, are collected in @buf,
- * and written when it is full or has ETW_MAX_BATCH events, at etw_batch_flush(), or at the end: then they get their
- * time stamp, so keep it short.
+ * and written when it is full (no more than 8192 bytes of it are used), at etw_batch_flush(), or at the end: then they
+ * get their time stamp, so keep it short.
  * Batches can be nested; the outer one goes on afterwards. A child made by fork has none of its parent's events.
  */
 struct etw_batch {
-	__u8 *buf;
-	size_t size;
-	size_t used;
+	__u8 *at;			/* behind the last event */
+	long room;			/* for what can be added without looking further */
 	struct etw_registration *registration;
 	struct etw_batch *outer;
+	__u8 *buf;
+	size_t size;
 	int error;
-	int busy;
-	unsigned int nr;
+	int reserved;
 };
 /* At least 1024 bytes of room; -EINVAL. */
 ETW_API int etw_batch_begin(struct etw_batch *batch, void *buf, size_t size);
@@ -339,6 +341,10 @@ ETW_API void etw_provider_stop(struct etw_provider *provider);
 /* Of this program or shared library: what ETW_LINK_ gathered. */
 extern struct etw_user_event *__start_etw_events[] __attribute__((weak, visibility("hidden")));
 extern struct etw_user_event *__stop_etw_events[] __attribute__((weak, visibility("hidden")));
+
+/* Bits of a head where the module wants zeros: what has to be done for this event or in this thread before it is written. */
+#define ETW_HEAD_SLOW	(1ULL << 63)	/* anything */
+#define ETW_HEAD_IDS	(1ULL << 62)	/* perhaps an activity id, or the event was not known a moment ago */
 
 /* What a field's value is, for the packing. */
 #define ETW_PACK_NONE		0
@@ -748,7 +754,7 @@ static inline const void *etw_value_address(const T *data)
 			each(ETW_DESCRIBE_, __VA_ARGS__) { NULL, NULL, 0, ETW_ITEM_END, 0, 0, 0 } }; \
 		static struct etw_user_event etw_event_ = { &etw_event_.unknown, &provider_, name_, etw_fields_, \
 			ETW_SECOND_(__VA_ARGS__, 0, 0), ETW_FIRST_(__VA_ARGS__, 0), ETW_BYTE_ASK, 0, 0, { 0, 0, 0 }, \
-			NULL }; \
+			ETW_HEAD_SLOW | ETW_HEAD_IDS }; \
 		ETW_LINK_(etw_event_); \
 		if (etw_event_enabled(&etw_event_) && \
 		    (!etw_writing_asks(&etw_event_) || etw_writing_ready(&etw_event_))) { \
@@ -897,6 +903,6 @@ static inline const void *etw_value_address(const T *data)
 		etw_provider_stop(&symbol); \
 	} \
 	struct etw_provider symbol = { sizeof(struct etw_provider), \
-		sizeof(symbol##_items_) / sizeof(symbol##_items_[0]), symbol##_items_, NULL, NULL }
+		sizeof(symbol##_items_) / sizeof(symbol##_items_[0]), symbol##_items_, NULL, NULL, -1, 0 }
 
 #endif /* ETW_PROVIDER_H */
