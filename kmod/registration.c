@@ -208,7 +208,7 @@ int etw_registration_add(struct etw_registration *reg, const void *schema, u32 s
 		goto unlock;
 	}
 	etw_class_get(class);
-	index = find_event(reg, class);
+	index = class->registrations ? find_event(reg, class) : -ENOENT;
 	if (index == -ENOENT)
 		index = append(reg, class, key);
 	etw_class_put(class);

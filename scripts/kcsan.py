@@ -10,8 +10,8 @@ those. A report is the core kernel's only if it shows so: both accesses, each wi
 a module. So one is ours too if who raced is not known (it may be our copy of memory, which is not watched), if a stack or a
 name is missing, or if memory was freed that somebody still used: whose it was is not in the stacks. The kernel and its modules are
 compiled without calls that leave no frame of the caller (-fno-optimize-sibling-calls), so none of ours is missing from a
-stack. One of ours stays unless FILE explains it: lines "FUNCTION REASON", the function of one of the two accesses, "*" and
-"?" as in file names. A line that has no reason is an error. Exit status: 0 none of ours is left, 1 some are, 2 usage.
+stack. One of ours stays unless FILE explains it: lines "FUNCTION REASON", the function of one of the two accesses, or
+"FUNCTION<CALLER REASON", which is that function only when CALLER called it; "*" and "?" as in file names. A line that has no reason is an error. Exit status: 0 none of ours is left, 1 some are, 2 usage.
 """
 import argparse
 import collections
@@ -65,6 +65,17 @@ def functions(title):
     return [re.sub(r"(\.\w+)+$", "", f.strip().split("+")[0].split(" ")[0]) for f in title.split(" / ")]
 
 
+def accesses(block):
+    """As FUNCTION<CALLER, each of the two whose stack is known."""
+    stacks = []
+    for line in map(text, block):
+        if ACCESS.match(line):
+            stacks.append([])
+        elif FRAME.match(line) and stacks and len(stacks[-1]) < 2:
+            stacks[-1] += functions(line.replace("? ", ""))
+    return ["<".join(s) for s in stacks]
+
+
 def is_ours(block):
     """Whatever does not show that it is the core kernel's."""
     stacks = []
@@ -112,7 +123,7 @@ def main():
                 if not is_ours(lines):
                     core[" / ".join(names)] += 1
                     continue
-                reason = [r for pattern, r in known if any(fnmatch.fnmatchcase(n, pattern) for n in names)]
+                reason = [r for pattern, r in known if any(fnmatch.fnmatchcase(n, pattern) for n in names + accesses(lines))]
                 if reason:
                     explained[f"{' / '.join(names)}: {reason[0]}"] += 1
                     continue
