@@ -4,6 +4,7 @@
  * believed.
  */
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 
@@ -142,7 +143,7 @@ int etw_relay_file_open(struct etw_session *s, u64 who, u32 cpu)
 
 	if (cpu >= nr_cpu_ids)
 		return -EINVAL;
-	r = etw_session_relay(s, cpu);
+	r = etw_session_relay(s, array_index_nospec(cpu, nr_cpu_ids));
 	if (!r)
 		return -ENODEV;
 	f = etw_object_new(ETW_OBJECT_RELAY_FILE, kzalloc(sizeof(*f), ETW_GFP));

@@ -2,6 +2,7 @@
 /* A session file: copies and checks what user space asks of a session, and fills in the answers. */
 #include <linux/cred.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/pid.h>
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
@@ -123,7 +124,7 @@ static long query_cpu(struct etw_session *s, void __user *arg)
 	if (err)
 		return err;
 	for (cpu = q.cpu; cpu < nr_cpu_ids && !r; cpu++)
-		r = etw_session_relay(s, cpu);
+		r = etw_session_relay(s, array_index_nospec(cpu, nr_cpu_ids));
 	if (!r)
 		return -ENOENT;
 	q = (struct etw_cpu_query){ .size = q.size, .cpu = r->cpu };

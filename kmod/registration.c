@@ -167,6 +167,7 @@ static int append(struct etw_registration *reg, struct etw_class *class, struct 
 	struct etw_class ***chunk;
 	int err = 0;
 
+	BUILD_BUG_ON(ETW_MAX_EVENTS & (ETW_MAX_EVENTS - 1));	/* etw_registration_class() */
 	if (index == ETW_MAX_EVENTS)
 		return -ENOSPC;
 	if (key && !reg->keys)

@@ -60,6 +60,7 @@ static inline bool etw_registration_has(const struct etw_registration *reg, u32 
 /* Of an event that it has. */
 static inline struct etw_class *etw_registration_class(const struct etw_registration *reg, u32 index)
 {
+	index &= ETW_MAX_EVENTS - 1;	/* user space's choice: a CPU that guesses stays within the chunks, too */
 	return reg->chunks[index / ETW_EVENT_CHUNK][index % ETW_EVENT_CHUNK];
 }
 

@@ -3,6 +3,7 @@
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -260,8 +261,11 @@ void etw_session_set_flush_ms(struct etw_session *s, u32 flush_ms)
 
 struct etw_session_class *etw_session_class(struct etw_session *s, u32 number)
 {
-	if (number >= etw_session_nr_classes(s))
+	const u32 nr = etw_session_nr_classes(s);
+
+	if (number >= nr)
 		return NULL;
+	number = array_index_nospec(number, nr);	/* it may be user space's */
 	return &s->chunks[number / ETW_CLASS_CHUNK][number % ETW_CLASS_CHUNK];
 }
 

@@ -253,6 +253,40 @@ struct hlist_node {
 
 #define hlist_entry(p, type, member)	container_of(p, type, member)
 
+#define DEFINE_HASHTABLE(name, bits)	struct hlist_node *name[1 << (bits)]
+#define hash_bucket(table, key)		(&(table)[(key) % (sizeof(table) / sizeof((table)[0]))])
+#define hash_add(table, node, key)	etw_host_hash_add(hash_bucket(table, key), node)
+#define hash_for_each_possible(table, p, m, key)								\
+	for (struct hlist_node *_n = *hash_bucket(table, key); _n && (p = container_of(_n, typeof(*(p)), m), true); _n = _n->next)
+
+static inline void etw_host_hash_add(struct hlist_node **bucket, struct hlist_node *node)
+{
+	node->next = *bucket;
+	node->pprev = bucket;
+	if (node->next)
+		node->next->pprev = &node->next;
+	*bucket = node;
+}
+
+static inline void hash_del(struct hlist_node *node)
+{
+	*node->pprev = node->next;
+	if (node->next)
+		node->next->pprev = node->pprev;
+}
+
+/* Not the kernel's function, which nobody must rely on. */
+static inline u32 jhash(const void *key, u32 length, u32 initval)
+{
+	const u8 *p = key;
+
+	while (length--)
+		initval = initval * 31 + *p++;
+	return initval;
+}
+
+#define array_index_nospec(index, size)	(index)
+
 struct kref {
 	int refs;
 };
