@@ -83,7 +83,7 @@ TEST_F(session, ends_with_owner_others_read_on)
 	ASSERT_GE(fd, 0);
 	other = session_open(self->dev, name);
 	ASSERT_GE(other, 0);
-	ASSERT_EQ(1, enable_events(fd, "process", RENAMED));
+	ASSERT_EQ(1, enable_renames(fd, getpid()));
 	work_rename("o", 0, 100);
 	close(fd);
 	ASSERT_TRUE(wait_until(10000, session_query(other).state == ETW_SESSION_STOPPED));
@@ -132,7 +132,7 @@ TEST_F(session, persist)
 	create.flags = ETW_SESSION_PERSIST;
 	fd = session_make(self->dev, &create);
 	ASSERT_GE(fd, 0);
-	ASSERT_EQ(1, enable_events(fd, "process", RENAMED));
+	ASSERT_EQ(1, enable_renames(fd, getpid()));
 	close(fd);
 	for (i = 0; i < 3; i++) {
 		fd = session_open(self->dev, name);
@@ -161,7 +161,7 @@ TEST_F(session, stop)
 	struct etw_session_query q, later;
 
 	ASSERT_GE(fd, 0);
-	ASSERT_EQ(1, enable_events(fd, "process", RENAMED));
+	ASSERT_EQ(1, enable_renames(fd, getpid()));
 	work_rename("s", 0, 50);
 	ASSERT_EQ(0, call(fd, ETW_IOC_SESSION_STOP, NULL));
 	q = session_query(fd);
@@ -259,7 +259,7 @@ TEST_F(session, hangup_is_the_end)
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, relay_open(&relay, fd, 0));
 	ASSERT_EQ(0, pin(0));
-	ASSERT_EQ(1, enable_events(fd, "process", RENAMED));
+	ASSERT_EQ(1, enable_renames(fd, getpid()));
 	work_rename("h", 0, 10);
 	pid = spawn(stop_later, create.name);
 	p = (struct pollfd){ .fd = relay.fd, .events = POLLIN };
@@ -292,7 +292,7 @@ TEST_F(session, many)
 		create.nr_subbufs = 2;
 		fds[i] = session_make(self->dev, &create);
 		ASSERT_GE(fds[i], 0);
-		ASSERT_EQ(1, enable_events(fds[i], "process", RENAMED));
+		ASSERT_EQ(1, enable_renames(fds[i], getpid()));
 	}
 	work_rename("m", 0, 20);
 	for (i = 0; i < ARRAY_SIZE(fds); i++) {
@@ -531,7 +531,7 @@ TEST_F(session, relay_outlives_session)
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, pin(0));
 	ASSERT_EQ(0, relay_open(&relay, fd, 0));
-	ASSERT_EQ(1, enable_events(fd, "process", RENAMED));
+	ASSERT_EQ(1, enable_renames(fd, getpid()));
 	work_rename("r", 0, 10);
 	close(fd);
 	/* It stopped with its owner, so that the packet is whole. */
@@ -610,7 +610,7 @@ TEST_F(clock, stamps)
 	if (variant->clock == ETW_CLOCK_REAL)
 		EXPECT_EQ(0, q.clock_offset);
 	ASSERT_EQ(0, reader_open(&reader, fd, log_event, &log));
-	ASSERT_EQ(1, enable_events(fd, "process", RENAMED));
+	ASSERT_EQ(1, enable_renames(fd, getpid()));
 	for (i = 0; i < 50; i++) {
 		t[i] = clock_ns(variant->id);
 		work_rename("c", i, 1);

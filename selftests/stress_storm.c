@@ -319,6 +319,12 @@ static struct etw_session_create any_session(const char *name)
 	create.nr_subbufs = 2 << dice(4);
 	create.clock = dice(4);
 	create.flush_ms = dice(2) ? 1 + dice(50) : ETW_FLUSH_MS_NEVER;
+	/* and some with so much room that they lose nothing, on a slow machine too */
+	if (!dice(4)) {
+		create.flags = 0;
+		create.subbuf_size = 128 << 10;
+		create.nr_subbufs = 64;
+	}
 	return create;
 }
 
