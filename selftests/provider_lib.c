@@ -309,11 +309,22 @@ TEST_F(provider_lib, fork_shares_the_registration)
 	EXPECT_EVENT("Counter n=8 text=plain");
 }
 
-/* Both ways of calling back tell the same. */
+static __u64 written(struct etw_session *session)
+{
+	struct etw_session_query q = { .size = sizeof(q) };
+
+	return etw_session_query(session, &q) ? ~0ULL : q.written;
+}
+
+/* Both ways of calling back tell the same, and a session's request is answered to it alone. */
 TEST_F(provider_lib, callbacks)
 {
 	static const char *const ways[] = { "thread", "loop" };
+	struct etw_session_options o = { .size = sizeof(o) };
+	struct etw_session *other;
+	__u64 before;
 
+	ASSERT_EQ(0, etw_session_create(self->control, unique("other"), &o, &other)) TH_LOG("%s", etw_last_error());
 	for (int i = 0; i < 2; i++) {
 		ASSERT_EQ(0, app_start(&self->app, ways[i], NULL));
 		app_line(&self->app, "ready");
@@ -324,10 +335,27 @@ TEST_F(provider_lib, callbacks)
 		ASSERT_EQ(0, etw_session_capture_state(self->session, NAME)) TH_LOG("%s", etw_last_error());
 		EXPECT_STREQ("callback 2 5 ffffffffffffffff", app_line(&self->app, "callback"));
 		EXPECT_EVENT("State text=captured");
+		ASSERT_EQ(1, enable(other, 4, 0x2));
+		EXPECT_STREQ("callback 1 5 ffffffffffffffff", app_line(&self->app, "callback"));
+		before = written(other);
+		ASSERT_EQ(0, etw_session_capture_state(self->session, NAME));
+		EXPECT_STREQ("callback 2 5 ffffffffffffffff", app_line(&self->app, "callback"));
+		EXPECT_EVENT("State text=captured");
+		EXPECT_EQ(before, written(other));
+		before = written(self->session);
+		ASSERT_EQ(0, etw_session_capture_state(other, NAME));
+		EXPECT_STREQ("callback 2 4 2", app_line(&self->app, "callback"));
+		EXPECT_STREQ("done", app_do(&self->app, "w1", "done"));
+		EXPECT_EVENT("Counter n=1 text=plain");
+		EXPECT_EQ(before + 1, written(self->session));
+		ASSERT_EQ(0, etw_session_disable(other, NAME));
+		EXPECT_STREQ("callback 1 5 ffffffffffffffff", app_line(&self->app, "callback"));
 		ASSERT_EQ(0, etw_session_disable(self->session, NAME));
 		EXPECT_STREQ("callback 0 0 0", app_line(&self->app, "callback"));
 		app_end(&self->app);
 	}
+	EXPECT_EQ(2, written(other));
+	etw_session_close(other);
 }
 
 TEST_F(provider_lib, killed)

@@ -174,6 +174,14 @@ int etw_ask_module(struct etw_registration *reg, struct etw_enabled_query *query
 	return etw_device_ioctl(reg->fd, ETW_IOC_PROVIDER_ENABLED, query);
 }
 
+int etw_ask_capture(struct etw_registration *reg, __u64 after, struct etw_capture_query *query)
+{
+	memset(query, 0, sizeof(*query));
+	query->size = sizeof(*query);
+	query->id = after;
+	return etw_device_ioctl(reg->fd, ETW_IOC_PROVIDER_CAPTURE, query);
+}
+
 static int tell_class(struct etw_registration *reg, int fd, unsigned int nr)
 {
 	struct etw_event_register event = {
@@ -923,7 +931,7 @@ int etw_provider_query(struct etw_provider *provider, struct etw_enabled *enable
 	size_t size = enabled->size;
 	int err = -ENODEV;
 
-	if (size < sizeof(e))
+	if (size < offsetof(struct etw_enabled, capture))
 		return etw_error(-EINVAL, "struct etw_enabled: set its size with sizeof");
 	if (!etw_lock())
 		return etw_error(-EDEADLK, "a signal handler must not ask for a provider's state");
@@ -946,7 +954,7 @@ int etw_provider_query(struct etw_provider *provider, struct etw_enabled *enable
 	e.any = query.any;
 	e.all = query.all;
 	memset(enabled, 0, size);
-	memcpy(enabled, &e, sizeof(e));
+	memcpy(enabled, &e, size < sizeof(e) ? size : sizeof(e));
 	enabled->size = size;
 	return 0;
 }

@@ -105,16 +105,8 @@ static bool by_thread(const struct etw_registration *reg)
 /* ---- callbacks ---- */
 
 /* Calls back with the lock released. false: the registration is another one now. */
-static bool call(struct etw_registration *reg, const struct etw_enabled_query *q, unsigned int code)
+static bool call(struct etw_registration *reg, const struct etw_enabled *enabled)
 {
-	struct etw_enabled enabled = {
-		.size = sizeof(enabled),
-		.code = code,
-		.nr_sessions = q->nr_sessions,
-		.level = q->level,
-		.any = q->any,
-		.all = q->all,
-	};
 	const unsigned int serial = reg->serial;
 	struct etw_provider *provider = reg->provider;
 	etw_enable_fn fn = reg->fn;
@@ -123,7 +115,11 @@ static bool call(struct etw_registration *reg, const struct etw_enabled_query *q
 	reg->running = true;
 	reg->runner = pthread_self();
 	etw_unlock();
-	fn(provider, &enabled, arg);
+	if (enabled->capture)
+		etw_answer(reg, enabled->capture);
+	fn(provider, enabled, arg);
+	if (enabled->capture)
+		etw_answer(NULL, 0);
 	etw_lock();
 	if (reg->serial != serial)
 		return false;
@@ -132,9 +128,48 @@ static bool call(struct etw_registration *reg, const struct etw_enabled_query *q
 	return true;
 }
 
+static bool call_changed(struct etw_registration *reg, const struct etw_enabled_query *q)
+{
+	const struct etw_enabled enabled = {
+		.size = sizeof(enabled),
+		.code = q->nr_sessions ? ETW_CODE_ENABLE : ETW_CODE_DISABLE,
+		.nr_sessions = q->nr_sessions,
+		.level = q->level,
+		.any = q->any,
+		.all = q->all,
+	};
+
+	return call(reg, &enabled);
+}
+
+static bool call_capture(struct etw_registration *reg, const struct etw_capture_query *q, unsigned int nr_sessions)
+{
+	const struct etw_enabled enabled = {
+		.size = sizeof(enabled),
+		.code = ETW_CODE_CAPTURE,
+		.nr_sessions = nr_sessions,
+		.level = q->level,
+		.any = q->any,
+		.all = q->all,
+		.capture = q->id,
+	};
+
+	return call(reg, &enabled);
+}
+
+/* Requests of before are nobody's to answer. */
+static void skip_captures(struct etw_registration *reg)
+{
+	struct etw_capture_query q;
+
+	while (!etw_ask_capture(reg, reg->told_capture, &q))
+		reg->told_capture = q.id;
+}
+
 /* How many calls were made. */
 static int deliver(struct etw_registration *reg)
 {
+	struct etw_capture_query capture;
 	struct etw_enabled_query q;
 	bool enabled, captured, changed;
 	int calls = 0;
@@ -156,12 +191,14 @@ static int deliver(struct etw_registration *reg)
 	reg->told_enabled = enabled;
 	if (changed) {
 		calls++;
-		if (!call(reg, &q, enabled ? ETW_CODE_ENABLE : ETW_CODE_DISABLE))
+		if (!call_changed(reg, &q))
 			return calls;
 	}
-	if (enabled && captured && reg->fn) {
+	while (captured && reg->fn && !etw_ask_capture(reg, reg->told_capture, &capture)) {
+		reg->told_capture = capture.id;
 		calls++;
-		call(reg, &q, ETW_CODE_CAPTURE);
+		if (!call_capture(reg, &capture, q.nr_sessions))
+			break;
 	}
 	return calls;
 }
@@ -328,6 +365,7 @@ void etw_watch_attached(struct etw_registration *reg)
 	/* A new file counts anew. */
 	reg->told_changes = 0;
 	reg->told_captures = 0;
+	skip_captures(reg);
 	attach_poll(reg);
 	if (by_thread(reg) && watch.running)
 		add(watch.epoll, reg->fd);
@@ -430,6 +468,7 @@ int etw_provider_on_enable(struct etw_provider *provider, etw_enable_fn fn, void
 	if (reg->fd >= 0 && fn && !etw_ask_module(reg, &q)) {
 		reg->told_changes = q.changes;
 		reg->told_captures = q.captures;
+		skip_captures(reg);
 	}
 	if (by_thread(reg)) {
 		/* A thread that runs already does not know of this one. */
