@@ -322,8 +322,10 @@ static long enabled_query(struct provider_file *f, void __user *user)
 	mutex_lock(&etw_control);
 	q.changes = f->reg->changes;
 	q.captures = f->reg->captures;
+	q.registration = f->reg->id;
 	etw_enabled_query(f->reg->provider, &q);
 	WRITE_ONCE(f->told, q.changes);
+	etw_registration_ask(f->reg, false);
 	mutex_unlock(&etw_control);
 	return etw_uarg_put(user, &q, sizeof(q));
 }
@@ -409,6 +411,17 @@ static int provider_mmap(struct file *file, struct vm_area_struct *vma)
 	return vm_insert_page(vma, vma->vm_start, f->reg->page);
 }
 
+/* A descriptor is closed, by whoever has one. */
+static int provider_flush(struct file *file, fl_owner_t id)
+{
+	struct provider_file *f = file->private_data;
+
+	mutex_lock(&etw_control);
+	etw_registration_ask(f->reg, true);
+	mutex_unlock(&etw_control);
+	return 0;
+}
+
 static int provider_release(struct inode *inode, struct file *file)
 {
 	struct provider_file *f = file->private_data;
@@ -420,6 +433,7 @@ static int provider_release(struct inode *inode, struct file *file)
 
 static const struct file_operations provider_fops = {
 	.owner = THIS_MODULE,
+	.flush = provider_flush,
 	.release = provider_release,
 	.unlocked_ioctl = provider_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,

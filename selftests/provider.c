@@ -668,6 +668,47 @@ TEST_F(provider, mapping_rules)
 	close(p);
 }
 
+/* The enable byte says when somebody closed a descriptor of the file, until somebody asks by one that is left. */
+TEST_F(provider, closed_descriptor)
+{
+	int p = provider_register(self->dev, self->name), other = provider_register(self->dev, unique("other")), copy, tick;
+	const volatile uint8_t *bytes;
+	int status;
+	pid_t pid;
+
+	tick = provider_counter(p, "tick", 1);
+	bytes = provider_map(p);
+	ASSERT_NE(NULL, bytes);
+	EXPECT_NE(provider_query(p).registration, provider_query(other).registration);
+	copy = dup(p);
+	EXPECT_EQ(provider_query(p).registration, provider_query(copy).registration);
+	ASSERT_EQ(1, enable_all(self->fd, self->name));
+	EXPECT_EQ(1, bytes[tick]);
+	close(copy);
+	EXPECT_EQ(ETW_ENABLED_ASK, bytes[tick]);
+	EXPECT_EQ(1, provider_query(p).nr_sessions);
+	EXPECT_EQ(1, bytes[tick]);
+	ASSERT_EQ(0, disable(self->fd, self->name));
+	close(dup(p));
+	EXPECT_EQ(0, bytes[tick]);
+	ASSERT_EQ(1, enable_all(self->fd, self->name));
+	EXPECT_EQ(ETW_ENABLED_ASK, bytes[tick]);
+	EXPECT_EQ(16, write_number(p, tick, 1));
+	provider_query(p);
+	pid = fork();
+	if (!pid)
+		_exit(bytes[tick]);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(1, WEXITSTATUS(status));
+	EXPECT_EQ(ETW_ENABLED_ASK, bytes[tick]);
+	/* Nobody but the mapping has it any more; another one's question is not about it. */
+	close(p);
+	provider_query(other);
+	EXPECT_EQ(ETW_ENABLED_ASK, bytes[tick]);
+	munmap((void *)bytes, 4096);
+	close(other);
+}
+
 static int capture_state(int session, const char *name)
 {
 	struct etw_provider_ref ref = { .size = sizeof(ref) };

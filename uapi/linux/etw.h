@@ -692,12 +692,15 @@ struct etw_provider_register {
  * Returns the event's number in this file, from 0 on: the index of its enable byte, and what a write says. A class that is
  * registered again has the same number. When the command returns, sessions that have the provider
  * enabled get the event. mmap of a provider file: offset 0, one page, PROT_READ, shared or private; one byte for each event
- * number, not 0 while some session wants it (with filters it may still be rejected). The mapping stays where it is, has
+ * number, not 0 while some session wants it (with filters it may still be rejected): 1, or ETW_ENABLED_ASK from when somebody,
+ * a child that ends too, closed a descriptor of the file until the next PROVIDER_ENABLED. Then the number that a program has
+ * noted may be another file's. The mapping stays where it is, has
  * room for all events, and is inherited by fork. EPERM writable or executable; EINVAL another length or offset.
  *
  * EINVAL malformed; E2BIG more than ETW_MAX_FIELDS fields or ETW_MAX_SCHEMA bytes; ENOSPC ETW_MAX_EVENTS; EDQUOT the user,
  * or all users together, have as many as they may, or a session does; ENOMEM.
  */
+#define ETW_ENABLED_ASK	255
 struct etw_event_register {
 	__u32 size;
 	__u32 flags;
@@ -713,8 +716,9 @@ struct etw_event_register {
  *	while it is not what the last query on this file said.
  * @captures: how many CAPTURE_STATE there were: if it has risen, the program should write what is there, to who asked:
  *	PROVIDER_CAPTURE.
- * @nr_sessions: that have it enabled; 0: the rest is 0. @level: the highest, 255 every level. @any: all bits that one of
+ * @nr_sessions: that have it enabled; 0: these three are 0. @level: the highest, 255 every level. @any: all bits that one of
  *	them asks for. @all: those that all ask for.
+ * @registration: what tells the file from every other one that there is or was.
  */
 struct etw_enabled_query {
 	__u32 size;
@@ -725,6 +729,7 @@ struct etw_enabled_query {
 	__u32 level;
 	__u64 any;
 	__u64 all;
+	__u64 registration;
 };
 
 /**

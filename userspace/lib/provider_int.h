@@ -128,6 +128,7 @@ struct etw_registration {
 	struct etw_provider *provider;		/* NULL: free to be used again */
 	struct etw_provider own;		/* of etw_provider_register() */
 	int fd;					/* -1: not attached */
+	__u64 file;				/* what the module calls it, 0 not asked yet */
 	int error;
 	bool refused;				/* the module does not want it: not tried again by itself */
 	unsigned int flags;
@@ -172,6 +173,8 @@ void etw_broadcast(void);
 int etw_attach(struct etw_registration *reg);	/* 1, 0 no module, or an error with a text */
 void etw_detach(struct etw_registration *reg);
 void etw_after_fork(void);
+int etw_raise_fd(int fd);			/* the same in a number that programs seldom come to */
+/* Also an error if the descriptor is another file now. */
 int etw_ask_module(struct etw_registration *reg, struct etw_enabled_query *query);
 /* The first request for state behind @after. */
 int etw_ask_capture(struct etw_registration *reg, __u64 after, struct etw_capture_query *query);

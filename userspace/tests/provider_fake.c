@@ -27,6 +27,7 @@ struct file {
 	bool used;
 	char name[ETW_NAME_SIZE];
 	dev_t dev;
+	__u64 registration;
 	ino_t ino;
 	int write_end;
 	int bytes;
@@ -289,7 +290,7 @@ static int register_provider(const struct etw_provider_register *r)
 	f->changes = wish_of(f->name)->on ? 1 : 0;
 	if (f->changes && write(f->write_end, "x", 1) != 1)
 		abort();
-	shared->registrations++;
+	f->registration = ++shared->registrations;
 	return ends[0];
 }
 
@@ -341,6 +342,7 @@ static int query(struct file *f, struct etw_enabled_query *q)
 	f->told = f->changes;
 	q->changes = f->changes;
 	q->captures = f->captures;
+	q->registration = f->registration;
 	q->nr_sessions = w->on;
 	q->level = w->on ? (w->level ? w->level : 255) : 0;
 	q->any = w->on ? (w->any ? w->any : ~0ULL) : 0;

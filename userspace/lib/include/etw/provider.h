@@ -99,7 +99,7 @@ ETW_API void etw_provider_unregister(struct etw_provider *provider);
  * their events, by a thread that sleeps until something appears in /dev and ends then. With ETW_PROVIDER_NO_THREAD,
  * or where threads cannot be made, or with the variable ETW_NO_THREAD in the environment, events that are come to
  * look themselves, once a second at most; this function and etw_provider_dispatch() do it at once. @provider NULL:
- * all of the process.
+ * all of the process. A program that closed the library's descriptors has them opened anew by it.
  *
  * Returns 1 attached (or already), 0 there is no module. Others: as etw_provider_register(), -EACCES.
  */
@@ -331,7 +331,7 @@ ETW_API int etw_batch_end(struct etw_batch *batch);
 
 /* ---------------------------------------------------------------- what the macros call */
 
-#define ETW_BYTE_ASK		255	/* an enable byte of the library's: look first whether the module is there */
+#define ETW_BYTE_ASK ETW_ENABLED_ASK	/* an enable byte, the library's too: look first whether the module is there */
 #define ETW_WRITING_PREFIX	40	/* room before an event's fields, for its head and two activity ids */
 #define ETW_WRITING_ROOM	256	/* larger events take another buffer */
 /* Loads the byte again: kept in a register it would cost the test before it an instruction. */
