@@ -15,6 +15,9 @@
 #include "self.h"
 #include "user.h"
 
+/* Of the latest CAPTURE_STATE; under etw_control. */
+static u64 last_asked;
+
 /* What a change replaced, to be freed after a grace period. */
 struct retired {
 	struct etw_targets *targets;
@@ -390,6 +393,7 @@ static void put_in_place(struct etw_session *s, struct etw_enabling *old, struct
 		return;
 	}
 	want->id = old->id;
+	want->asked = old->asked;
 	list_replace(&old->node, &want->node);
 }
 
@@ -576,6 +580,14 @@ void etw_class_goes(struct etw_class *class)
 		etw_object_free(ETW_OBJECT_TARGETS, old);
 }
 
+/* What @s now wants of @p, or NULL. */
+static const struct etw_enabling *in_force(struct etw_session *s, const struct etw_provider *p)
+{
+	const struct etw_enabling *e = READ_ONCE(s->stopping) ? NULL : enabling_of(s, p);
+
+	return e && e->enabled ? e : NULL;
+}
+
 void etw_enabled_query(const struct etw_provider *p, struct etw_enabled_query *q)
 {
 	struct etw_session *s;
@@ -586,9 +598,9 @@ void etw_enabled_query(const struct etw_provider *p, struct etw_enabled_query *q
 	q->any = 0;
 	q->all = ~0ULL;
 	list_for_each_entry(s, &etw_root.sessions, node) {
-		const struct etw_enabling *e = READ_ONCE(s->stopping) ? NULL : enabling_of(s, p);
+		const struct etw_enabling *e = in_force(s, p);
 
-		if (!e || !e->enabled)
+		if (!e)
 			continue;
 		q->nr_sessions++;
 		q->level = max_t(u32, q->level, e->rule.level);
@@ -597,6 +609,41 @@ void etw_enabled_query(const struct etw_provider *p, struct etw_enabled_query *q
 	}
 	if (!q->nr_sessions)
 		q->all = 0;
+}
+
+int etw_capture_query(const struct etw_provider *p, struct etw_capture_query *q)
+{
+	const struct etw_enabling *found = NULL;
+	struct etw_session *s;
+
+	lockdep_assert_held(&etw_control);
+	list_for_each_entry(s, &etw_root.sessions, node) {
+		const struct etw_enabling *e = in_force(s, p);
+
+		if (e && e->asked > q->id && (!found || e->asked < found->asked))
+			found = e;
+	}
+	if (!found)
+		return -ENOENT;
+	q->id = found->asked;
+	q->level = found->rule.level;
+	q->any = found->rule.any;
+	q->all = found->rule.all;
+	return 0;
+}
+
+struct etw_session *etw_capture_session(const struct etw_provider *p, u64 id)
+{
+	struct etw_session *s;
+
+	lockdep_assert_held(&etw_control);
+	list_for_each_entry(s, &etw_root.sessions, node) {
+		const struct etw_enabling *e = in_force(s, p);
+
+		if (e && id && e->asked == id)
+			return s;
+	}
+	return NULL;
 }
 
 static struct etw_provider *own_provider(const struct etw_enabling *e)
@@ -646,6 +693,7 @@ int etw_session_capture_state(struct etw_session *s, const char *name, const uui
 			err = -ENOENT;
 		} else if (e->enabled) {
 			p = own_provider(e);
+			e->asked = ++last_asked;
 			notify(e, NULL, true);
 		}
 		id = e ? e->id : 0;

@@ -15,6 +15,7 @@ struct etw_enabling {
 	uuid_t guid;
 	kuid_t uid;			/* with ETW_ENABLE_UID: whose providers */
 	bool enabled;			/* false: disabled, kept for its counts */
+	u64 asked;			/* id of the last CAPTURE_STATE, 0 none */
 	u32 flags;
 	struct etw_rule rule;
 	u32 level;			/* as asked for */
@@ -67,5 +68,9 @@ void etw_class_goes(struct etw_class *class);
 
 /* What all sessions together want of @p, into *@q but its changes and captures; etw_control held. */
 void etw_enabled_query(const struct etw_provider *p, struct etw_enabled_query *q);
+/* The oldest CAPTURE_STATE of @p above q->id, into *@q. ENOENT. etw_control held. */
+int etw_capture_query(const struct etw_provider *p, struct etw_capture_query *q);
+/* Whose is the CAPTURE_STATE @id of @p? NULL: nobody's, or not the last any more. etw_control held. */
+struct etw_session *etw_capture_session(const struct etw_provider *p, u64 id);
 
 #endif

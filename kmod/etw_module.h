@@ -74,7 +74,7 @@ struct etw_module_provider {
 /*
  * Register @provider with all its events, which stay the caller's and must live until etw_module_unregister(). Sessions
  * that have enabled the name get the events at once. Process context, may sleep. EINVAL a name or field is malformed; EEXIST a
- * provider of a module has the name; E2BIG, ENOSPC, ENOMEM.
+ * provider of a module has the name, or two of its events are the same; E2BIG, ENOSPC, ENOMEM.
  */
 int etw_module_register(struct etw_module_provider *provider);
 /* When it returns nobody is in etw_module_write() with an event of @provider any more. Process context, may sleep. */

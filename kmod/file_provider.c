@@ -122,7 +122,9 @@ static __always_inline void writing_end(void)
 	preempt_enable_notrace();
 }
 
-static noinline ssize_t write_batch(const struct etw_registration *reg, const u8 *buf, size_t len)
+/* Events to all that want them, or if @only is not NULL to those of them with these relays. */
+static __always_inline ssize_t write_all(const struct etw_registration *reg, const u8 *buf, size_t len,
+					 struct etw_relay *__percpu *only)
 {
 	u16 index = get_unaligned(&((const struct etw_write *)buf)->index);
 	struct etw_moment moment;
@@ -140,11 +142,19 @@ static noinline ssize_t write_batch(const struct etw_registration *reg, const u8
 	for (at = 0; at < len; at += run.bytes) {
 		if (!uniform)
 			next_run(buf, len, at, &run, &index);
-		err = etw_write_run(etw_registration_class(reg, index), &run, &moment, reg->trusted);
+		if (only)
+			err = etw_write_run_to(etw_registration_class(reg, index), &run, &moment, reg->trusted, only);
+		else
+			err = etw_write_run(etw_registration_class(reg, index), &run, &moment, reg->trusted);
 		worst = worst ?: err;
 	}
 	writing_end();
 	return worst ?: len;
+}
+
+static noinline ssize_t write_batch(const struct etw_registration *reg, const u8 *buf, size_t len)
+{
+	return write_all(reg, buf, len, NULL);
 }
 
 /* Events in the kernel's memory, at least a head and not more than SMALL bytes. */
@@ -176,17 +186,31 @@ static int check_length(size_t len)
 	return len < sizeof(struct etw_write) ? -EINVAL : 0;
 }
 
-static noinline ssize_t write_unusual(const struct etw_registration *reg, const u8 __user *from, size_t len)
+/* A copy of what @from has, to be freed with kvfree(). */
+static u8 *copy_events(const u8 __user *from, size_t len)
 {
-	ssize_t ret = check_length(len);
+	const int err = check_length(len);
 	u8 *buf;
 
-	if (ret)
-		return ret;
+	if (err)
+		return ERR_PTR(err);
 	buf = kvmalloc(len, ETW_GFP_USER);
 	if (!buf)
-		return -ENOMEM;
-	ret = copy_from_user(buf, from, len) ? -EFAULT : write_batch(reg, buf, len);
+		return ERR_PTR(-ENOMEM);
+	if (!copy_from_user(buf, from, len))
+		return buf;
+	kvfree(buf);
+	return ERR_PTR(-EFAULT);
+}
+
+static noinline ssize_t write_unusual(const struct etw_registration *reg, const u8 __user *from, size_t len)
+{
+	u8 *buf = copy_events(from, len);
+	ssize_t ret;
+
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	ret = write_batch(reg, buf, len);
 	kvfree(buf);
 	return ret;
 }
@@ -298,10 +322,51 @@ static long enabled_query(struct provider_file *f, void __user *user)
 	mutex_lock(&etw_control);
 	q.changes = f->reg->changes;
 	q.captures = f->reg->captures;
+	q.registration = f->reg->id;
 	etw_enabled_query(f->reg->provider, &q);
 	WRITE_ONCE(f->told, q.changes);
+	etw_registration_ask(f->reg, false);
 	mutex_unlock(&etw_control);
 	return etw_uarg_put(user, &q, sizeof(q));
+}
+
+static long capture_query(struct etw_registration *reg, void __user *user)
+{
+	struct etw_capture_query q;
+	int err = etw_uarg_get(&q, sizeof(q), user);
+
+	if (err)
+		return err;
+	if (q.flags)
+		return -EINVAL;
+	mutex_lock(&etw_control);
+	err = etw_capture_query(reg->provider, &q);
+	mutex_unlock(&etw_control);
+	q.reserved = 0;
+	return err ?: etw_uarg_put(user, &q, sizeof(q));
+}
+
+/* Under the lock, so that the session stays and has the provider enabled while it is written to. */
+static long answer(struct etw_registration *reg, void __user *user)
+{
+	struct etw_session *s;
+	struct etw_answer a;
+	long ret = etw_uarg_get(&a, sizeof(a), user);
+	u8 *buf;
+
+	if (ret)
+		return ret;
+	if (a.flags || a.reserved)
+		return -EINVAL;
+	buf = copy_events(u64_to_user_ptr(a.events), a.bytes);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	mutex_lock(&etw_control);
+	s = etw_capture_session(reg->provider, a.id);
+	ret = s ? write_all(reg, buf, a.bytes, s->cpu_relay) : -ENOENT;
+	mutex_unlock(&etw_control);
+	kvfree(buf);
+	return min(ret, 0L);
 }
 
 static long provider_ioctl(struct file *file, unsigned int command, unsigned long arg)
@@ -313,6 +378,10 @@ static long provider_ioctl(struct file *file, unsigned int command, unsigned lon
 		return event_register(f->reg, (void __user *)arg);
 	case ETW_IOC_PROVIDER_ENABLED:
 		return enabled_query(f, (void __user *)arg);
+	case ETW_IOC_PROVIDER_CAPTURE:
+		return capture_query(f->reg, (void __user *)arg);
+	case ETW_IOC_PROVIDER_ANSWER:
+		return answer(f->reg, (void __user *)arg);
 	default:
 		return -ENOTTY;
 	}
@@ -342,6 +411,17 @@ static int provider_mmap(struct file *file, struct vm_area_struct *vma)
 	return vm_insert_page(vma, vma->vm_start, f->reg->page);
 }
 
+/* A descriptor is closed, by whoever has one. */
+static int provider_flush(struct file *file, fl_owner_t id)
+{
+	struct provider_file *f = file->private_data;
+
+	mutex_lock(&etw_control);
+	etw_registration_ask(f->reg, true);
+	mutex_unlock(&etw_control);
+	return 0;
+}
+
 static int provider_release(struct inode *inode, struct file *file)
 {
 	struct provider_file *f = file->private_data;
@@ -353,6 +433,7 @@ static int provider_release(struct inode *inode, struct file *file)
 
 static const struct file_operations provider_fops = {
 	.owner = THIS_MODULE,
+	.flush = provider_flush,
 	.release = provider_release,
 	.unlocked_ioctl = provider_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,

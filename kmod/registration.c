@@ -15,6 +15,8 @@
 #include "user.h"
 #include "write.h"
 
+static u64 next_id = 1;		/* under etw_control */
+
 /* Is there a provider of the kernel's that sessions could mean by the same name? One that nobody has any more is not. */
 static bool taken(const char *name, const uuid_t *guid)
 {
@@ -62,6 +64,7 @@ static int join(struct etw_registration *reg, const struct etw_provider_names *n
 		p->keywords = names->keywords;
 		p->nr_keywords = names->nr_keywords;
 		reg->provider = p;
+		reg->id = next_id++;
 		p->nr_registrations++;
 		list_add_tail(&reg->node, &p->registrations);
 	}
@@ -141,7 +144,7 @@ static void mark(struct etw_registration *reg, u32 index)
 {
 	const bool wanted = rcu_access_pointer(etw_registration_class(reg, index)->targets)->nr;
 
-	WRITE_ONCE(reg->enabled[index], wanted);
+	WRITE_ONCE(reg->enabled[index], !wanted ? 0 : reg->asks ? ETW_ENABLED_ASK : 1);
 	if (!reg->keys)
 		return;
 	if (wanted)
@@ -212,23 +215,40 @@ int etw_registration_add(struct etw_registration *reg, const void *schema, u32 s
 	index = class->registrations ? find_event(reg, class) : -ENOENT;
 	if (index == -ENOENT)
 		index = append(reg, class, key);
+	else if (key)
+		index = -EEXIST;	/* a key of its own cannot follow the other one's byte */
 	etw_class_put(class);
 unlock:
 	mutex_unlock(&etw_control);
 	return index;
 }
 
+static void mark_all(struct etw_registration *reg)
+{
+	u32 i;
+
+	for (i = 0; i < reg->nr_events; i++)
+		mark(reg, i);
+}
+
 void etw_registrations_mark(struct etw_provider *p)
 {
 	struct etw_registration *reg;
-	u32 i;
 
 	lockdep_assert_held(&etw_control);
 	if (!p->made)
 		return;
 	list_for_each_entry(reg, &p->registrations, node)
-		for (i = 0; i < reg->nr_events; i++)
-			mark(reg, i);
+		mark_all(reg);
+}
+
+void etw_registration_ask(struct etw_registration *reg, bool closed)
+{
+	lockdep_assert_held(&etw_control);
+	if (reg->asks == closed)
+		return;
+	reg->asks = closed;
+	mark_all(reg);
 }
 
 void etw_registrations_notify(struct etw_provider *p, bool capture)

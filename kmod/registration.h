@@ -18,7 +18,9 @@
 struct etw_registration {
 	struct list_head node;		/* in provider->registrations, under etw_control */
 	struct etw_provider *provider;
+	u64 id;
 	bool trusted;
+	bool asks;			/* under etw_control: a descriptor was closed since its holders last asked */
 	struct pid *pid;
 	struct page *page;		/* of enable bytes, by event number */
 	u8 *enabled;
@@ -47,7 +49,7 @@ void etw_registration_end(struct etw_registration *reg);
 
 /*
  * Adds an event, whose schema is the kernel's copy: its number. See struct etw_event_register. @key: NULL, or what is to be
- * enabled like the event's byte; a kernel's registration has one for every event.
+ * enabled like the event's byte; a kernel's registration has one for every event, and EEXIST is an event that it has already.
  */
 int etw_registration_add(struct etw_registration *reg, const void *schema, u32 size, struct static_key_false *key);
 
@@ -63,6 +65,12 @@ static inline struct etw_class *etw_registration_class(const struct etw_registra
 	index &= ETW_MAX_EVENTS - 1;	/* user space's choice: a CPU that guesses stays within the chunks, too */
 	return reg->chunks[index / ETW_EVENT_CHUNK][index % ETW_EVENT_CHUNK];
 }
+
+/*
+ * A descriptor of @reg is being closed while others, or a mapping, may keep it; or (@closed false) somebody asked by one that is
+ * there. Between the two enable bytes that are not 0 say so: who wrote to the number of a closed one would write elsewhere.
+ */
+void etw_registration_ask(struct etw_registration *reg, bool closed);
 
 /* etw_control held: the enable bytes as the targets are; somebody enabled or disabled @p, or asks for its state. */
 void etw_registrations_mark(struct etw_provider *p);

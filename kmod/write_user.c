@@ -296,6 +296,17 @@ int etw_write_run(const struct etw_class *class, const struct etw_run *run, stru
 	return worst;
 }
 
+int etw_write_run_to(const struct etw_class *class, const struct etw_run *run, struct etw_moment *moment, bool trusted,
+		     struct etw_relay *__percpu *only)
+{
+	const struct etw_target *t = etw_targets_of(class)->t;
+
+	for (; t->relays; t++)
+		if (t->true_relays == only)
+			return write_target(run, t, moment, !trusted);
+	return 0;
+}
+
 int etw_write_one(const struct etw_class *class, const u8 *first, u32 bytes, u64 now, bool trusted)
 {
 	const struct etw_target *t = etw_targets_of(class)->t;

@@ -10,6 +10,8 @@
 
 #include "class.h"
 
+struct etw_relay;
+
 /* Events of one class, one after the other, each with its head: of the right size, and as the schema says. */
 struct etw_run {
 	const u8 *first;
@@ -28,6 +30,9 @@ struct etw_moment {
  * context. @trusted: without limits of rate and room. 0; ENOBUFS or EMSGSIZE if not every session took all.
  */
 int etw_write_run(const struct etw_class *class, const struct etw_run *run, struct etw_moment *moment, bool trusted);
+/* The same to the target alone whose relays are @only. */
+int etw_write_run_to(const struct etw_class *class, const struct etw_run *run, struct etw_moment *moment, bool trusted,
+		     struct etw_relay *__percpu *only);
 /* The same for the single event at @first, of at most ETW_WRITE_ONE bytes; @now is a reading of the monotonic clock. */
 #define ETW_WRITE_ONE 1024
 int etw_write_one(const struct etw_class *class, const u8 *first, u32 bytes, u64 now, bool trusted);

@@ -89,6 +89,8 @@ FIXTURE(fail_nth)
 		struct etw_provider_register provider_register;
 		struct etw_event_register event_register;
 		struct etw_enabled_query enabled;
+		struct etw_capture_query capture;
+		struct etw_answer answer;
 	} arg, given;
 	__s32 pids[2];
 	char names[2][ETW_NAME_SIZE];
@@ -943,6 +945,51 @@ static int query_enabled(self_t *self)
 TEST_F(fail_nth, provider_enabled)
 {
 	TRY("PROVIDER_ENABLED", .least = 2, .prepare = prepare_enabled, .call = query_enabled);
+}
+
+static void prepare_capture(self_t *self)
+{
+	struct etw_provider_ref ref = { .size = sizeof(ref), .name = "Nth-Provider" };
+
+	make_own(self, NULL);
+	make_provider(self);
+	enable_all(self->own, "Nth-Provider");
+	call(self->own, ETW_IOC_SESSION_CAPTURE_STATE, &ref);
+	zeroed(self, capture);
+}
+
+static int query_capture(self_t *self)
+{
+	return call(self->provider, ETW_IOC_PROVIDER_CAPTURE, &self->arg);
+}
+
+TEST_F(fail_nth, provider_capture)
+{
+	TRY("PROVIDER_CAPTURE", .least = 2, .prepare = prepare_capture, .call = query_capture);
+}
+
+static void prepare_answer(self_t *self)
+{
+	struct etw_capture_query q = { .size = sizeof(q) };
+	struct etw_answer *a;
+
+	prepare_capture(self);
+	call(self->provider, ETW_IOC_PROVIDER_CAPTURE, &q);
+	a = zeroed(self, answer);
+	a->id = q.id;
+	a->events = (uintptr_t)self->room;
+	provider_counter(self->provider, "event", 0);
+	a->bytes = write_add(self->room, 0, 0, &(uint64_t){ 1 }, 8);
+}
+
+static int answer(self_t *self)
+{
+	return call(self->provider, ETW_IOC_PROVIDER_ANSWER, &self->arg);
+}
+
+TEST_F(fail_nth, provider_answer)
+{
+	TRY("PROVIDER_ANSWER", .least = 3, .prepare = prepare_answer, .call = answer);
 }
 
 static void prepare_write(self_t *self)

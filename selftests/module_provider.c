@@ -12,7 +12,7 @@
 #define EMIT "/sys/module/etw_emit/parameters/"
 #define COUNT 500
 
-static int load(const char *name)
+static int load_with(const char *name, const char *parameters)
 {
 	char path[64];
 	int fd, ret;
@@ -21,9 +21,14 @@ static int load(const char *name)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+	ret = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
 	close(fd);
 	return ret;
+}
+
+static int load(const char *name)
+{
+	return load_with(name, "");
 }
 
 static int unload(const char *name)
@@ -150,6 +155,20 @@ TEST_F(module_provider, comes_and_goes)
 	ASSERT_EQ(0, load("etw_emit"));
 	EXPECT_EQ(-EPERM, provider_register(self->dev, "etw-EMIT-module"));
 	EXPECT_EQ(-EEXIST, load("etw_emit"));
+}
+
+/* Two events of one content: both cannot be told from each other, so it is refused, and nothing stays of it. */
+TEST_F(module_provider, twins)
+{
+	ASSERT_EQ(0, enable_all(self->fd, "Etw-Emit-Module"));
+	EXPECT_EQ(-EEXIST, load_with("etw_emit", "twin=1"));
+	EXPECT_EQ(0, session_provider(self->fd, "Etw-Emit-Module").registered);
+	ASSERT_EQ(0, load("etw_emit"));
+	EXPECT_EQ(1, wanted());
+	ASSERT_EQ(0, file_write(EMIT "emit", "5"));
+	EXPECT_EQ(0, wrong());
+	DRAIN();
+	EXPECT_EQ(15, self->log.nr);
 }
 
 static void storm(void *arg)

@@ -669,6 +669,177 @@ TEST_F(provider, mapping_rules)
 	close(p);
 }
 
+/* The enable byte says when somebody closed a descriptor of the file, until somebody asks by one that is left. */
+TEST_F(provider, closed_descriptor)
+{
+	int p = provider_register(self->dev, self->name), other = provider_register(self->dev, unique("other")), copy, tick;
+	const volatile uint8_t *bytes;
+	int status;
+	pid_t pid;
+
+	tick = provider_counter(p, "tick", 1);
+	bytes = provider_map(p);
+	ASSERT_NE(NULL, bytes);
+	EXPECT_NE(provider_query(p).registration, provider_query(other).registration);
+	copy = dup(p);
+	EXPECT_EQ(provider_query(p).registration, provider_query(copy).registration);
+	ASSERT_EQ(1, enable_all(self->fd, self->name));
+	EXPECT_EQ(1, bytes[tick]);
+	close(copy);
+	EXPECT_EQ(ETW_ENABLED_ASK, bytes[tick]);
+	EXPECT_EQ(1, provider_query(p).nr_sessions);
+	EXPECT_EQ(1, bytes[tick]);
+	ASSERT_EQ(0, disable(self->fd, self->name));
+	close(dup(p));
+	EXPECT_EQ(0, bytes[tick]);
+	ASSERT_EQ(1, enable_all(self->fd, self->name));
+	EXPECT_EQ(ETW_ENABLED_ASK, bytes[tick]);
+	EXPECT_EQ(16, write_number(p, tick, 1));
+	provider_query(p);
+	pid = fork();
+	if (!pid)
+		_exit(bytes[tick]);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(1, WEXITSTATUS(status));
+	EXPECT_EQ(ETW_ENABLED_ASK, bytes[tick]);
+	/* Nobody but the mapping has it any more; another one's question is not about it. */
+	close(p);
+	provider_query(other);
+	EXPECT_EQ(ETW_ENABLED_ASK, bytes[tick]);
+	munmap((void *)bytes, 4096);
+	close(other);
+}
+
+static int capture_state(int session, const char *name)
+{
+	struct etw_provider_ref ref = { .size = sizeof(ref) };
+
+	strcpy((char *)ref.name, name);
+	return call(session, ETW_IOC_SESSION_CAPTURE_STATE, &ref);
+}
+
+/* The id of the first request above @after, or -errno. */
+static int64_t request(int p, uint64_t after, struct etw_capture_query *q)
+{
+	struct etw_capture_query mine;
+	int err;
+
+	q = q ?: &mine;
+	poison(*q);
+	q->size = sizeof(*q);
+	q->flags = 0;
+	q->id = after;
+	err = call(p, ETW_IOC_PROVIDER_CAPTURE, q);
+	return err ? err : (int64_t)q->id;
+}
+
+static int answer(int p, uint64_t id, const void *events, size_t bytes)
+{
+	struct etw_answer a = { .size = sizeof(a), .id = id, .events = (uintptr_t)events, .bytes = bytes };
+
+	return call(p, ETW_IOC_PROVIDER_ANSWER, &a);
+}
+
+/* Several sessions want the events; one asks, and it alone has the answer. */
+TEST_F(provider, capture)
+{
+	static uint8_t large[ETW_MAX_WRITE + 64];
+	int asks = session_new(self->dev, "asks"), small = session_new(self->dev, "small");
+	struct etw_enable enable = enable_make(self->name);
+	struct etw_capture_query q;
+	uint8_t event[64];
+	int p, foreign, tick;
+	size_t used;
+	int64_t id, next;
+
+	p = provider_register(self->dev, self->name);
+	foreign = provider_register(self->dev, unique("foreign"));
+	tick = provider_counter(p, "tick", 3);
+	provider_counter(foreign, "tick", 3);
+	used = write_add(event, 0, tick, &(uint64_t){ 7 }, 8);
+	ASSERT_EQ(1, enable_all(self->fd, self->name));
+	enable.level = 4;
+	enable.any = 0x3;
+	enable.all = 0x2;
+	ASSERT_EQ(1, call(asks, ETW_IOC_SESSION_ENABLE, &enable));
+	EXPECT_EQ(-ENOENT, request(p, 0, NULL));
+	EXPECT_EQ(-ENOENT, answer(p, 0, event, used));
+	EXPECT_EQ(-ENOENT, answer(p, 1, event, used));
+
+	ASSERT_EQ(0, capture_state(asks, self->name));
+	id = request(p, 0, &q);
+	ASSERT_GT(id, 0);
+	EXPECT_EQ(4, q.level);
+	EXPECT_EQ(3, q.any);
+	EXPECT_EQ(2, q.all);
+	EXPECT_EQ(0, q.reserved);
+	EXPECT_EQ(-ENOENT, request(p, id, NULL));
+	EXPECT_EQ(-ENOENT, request(foreign, 0, NULL));
+	EXPECT_EQ(0, answer(p, id, event, used));
+	EXPECT_EQ(1, session_query(asks).written);
+	EXPECT_EQ(0, session_query(self->fd).written);
+	ASSERT_EQ(used, write(p, event, used));
+	EXPECT_EQ(2, session_query(asks).written);
+	EXPECT_EQ(1, session_query(self->fd).written);
+
+	/* What it says must be right, and its number one that asked this provider. */
+	EXPECT_EQ(-ENOENT, answer(foreign, id, event, used));
+	EXPECT_EQ(-ENOENT, answer(p, id + 1, event, used));
+	EXPECT_EQ(-ENOENT, answer(p, ~0ULL, event, used));
+	EXPECT_EQ(-EINVAL, answer(p, id, event, used - 1));
+	EXPECT_EQ(-EINVAL, answer(p, id, event, 0));
+	EXPECT_EQ(-E2BIG, answer(p, id, large, ETW_MAX_WRITE + 1));
+	EXPECT_EQ(-EFAULT, answer(p, id, (void *)8, used));
+
+	/* Two ask; and one asks again before it was answered. */
+	ASSERT_EQ(0, capture_state(self->fd, self->name));
+	next = request(p, id, NULL);
+	ASSERT_GT(next, id);
+	ASSERT_EQ(0, capture_state(asks, self->name));
+	EXPECT_EQ(-ENOENT, answer(p, id, event, used));
+	EXPECT_EQ(0, answer(p, next, event, used));
+	EXPECT_EQ(2, session_query(self->fd).written);
+	EXPECT_EQ(2, session_query(asks).written);
+	id = request(p, next, NULL);
+	ASSERT_GT(id, next);
+	/* What it wants may change meanwhile, and what it no longer wants it does not get. */
+	enable.any = 0x8;
+	enable.all = 0;
+	ASSERT_EQ(1, call(asks, ETW_IOC_SESSION_ENABLE, &enable));
+	EXPECT_EQ(0, answer(p, id, event, used));
+	EXPECT_EQ(2, session_query(asks).written);
+	ASSERT_EQ(0, disable(asks, self->name));
+	EXPECT_EQ(-ENOENT, answer(p, id, event, used));
+	EXPECT_EQ(-ENOENT, request(p, next, NULL));
+	/* It ends before it is answered. */
+	ASSERT_EQ(1, enable_all(asks, self->name));
+	ASSERT_EQ(0, capture_state(asks, self->name));
+	id = request(p, next, NULL);
+	ASSERT_GT(id, next);
+	close(asks);
+	EXPECT_EQ(-ENOENT, answer(p, id, event, used));
+	EXPECT_EQ(-ENOENT, request(p, next, NULL));
+
+	/* Of two that want it the one that asked has no room: the other one loses nothing. */
+	ASSERT_EQ(1, enable_all(small, self->name));
+	ASSERT_EQ(0, capture_state(small, self->name));
+	id = request(p, next, NULL);
+	schema_begin(&self->m, "blob", 1);
+	schema_field(&self->m, 0, "data", ETW_TYPE_BINARY);
+	tick = provider_event(p, self->m.bytes, schema_done(&self->m));
+	memcpy(large, &(struct etw_write){ 8 + 4 + 60000, tick, 0 }, 8);
+	memcpy(large + 8, &(uint32_t){ 60000 }, 4);
+	EXPECT_EQ(-EMSGSIZE, answer(p, id, large, 8 + 4 + 60000));
+	for (int i = 0; i < 100000 && !answer(p, id, event, used); i++)
+		;
+	EXPECT_EQ(-ENOBUFS, answer(p, id, event, used));
+	EXPECT_EQ(2, session_query(self->fd).written);
+	EXPECT_EQ(0, session_query(self->fd).lost[ETW_LOST_NO_ROOM]);
+	close(small);
+	close(foreign);
+	close(p);
+}
+
 /* poll and the query tell of every change, and of CAPTURE_STATE. */
 TEST_F(provider, changes)
 {

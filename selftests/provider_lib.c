@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <sys/syscall.h>
+#include <sys/times.h>
 #include <sys/wait.h>
 
 #include <etw/etw.h>
@@ -41,7 +42,7 @@ static const char *app_path(void)
 	return strcat(path, "_app");
 }
 
-static int app_start(struct app *app, const char *how, const char *variable)
+static int app_start_as(struct app *app, uid_t uid, const char *how, const char *variable)
 {
 	int in[2], out[2];
 
@@ -53,6 +54,8 @@ static int app_start(struct app *app, const char *how, const char *variable)
 		dup2(out[1], 1);
 		if (variable)
 			setenv(variable, "1", 1);
+		if (uid && setresuid(uid, uid, uid))
+			_exit(126);
 		execl(app_path(), "provider_lib_app", how, NULL);
 		_exit(127);
 	}
@@ -61,6 +64,11 @@ static int app_start(struct app *app, const char *how, const char *variable)
 	app->in = in[1];
 	app->out = fdopen(out[0], "r");
 	return app->pid < 0 ? -errno : 0;
+}
+
+static int app_start(struct app *app, const char *how, const char *variable)
+{
+	return app_start_as(app, 0, how, variable);
 }
 
 /* The next line that begins so; "" there is none. */
@@ -309,11 +317,22 @@ TEST_F(provider_lib, fork_shares_the_registration)
 	EXPECT_EVENT("Counter n=8 text=plain");
 }
 
-/* Both ways of calling back tell the same. */
+static __u64 written(struct etw_session *session)
+{
+	struct etw_session_query q = { .size = sizeof(q) };
+
+	return etw_session_query(session, &q) ? ~0ULL : q.written;
+}
+
+/* Both ways of calling back tell the same, and a session's request is answered to it alone. */
 TEST_F(provider_lib, callbacks)
 {
 	static const char *const ways[] = { "thread", "loop" };
+	struct etw_session_options o = { .size = sizeof(o) };
+	struct etw_session *other;
+	__u64 before;
 
+	ASSERT_EQ(0, etw_session_create(self->control, unique("other"), &o, &other)) TH_LOG("%s", etw_last_error());
 	for (int i = 0; i < 2; i++) {
 		ASSERT_EQ(0, app_start(&self->app, ways[i], NULL));
 		app_line(&self->app, "ready");
@@ -324,10 +343,92 @@ TEST_F(provider_lib, callbacks)
 		ASSERT_EQ(0, etw_session_capture_state(self->session, NAME)) TH_LOG("%s", etw_last_error());
 		EXPECT_STREQ("callback 2 5 ffffffffffffffff", app_line(&self->app, "callback"));
 		EXPECT_EVENT("State text=captured");
+		ASSERT_EQ(1, enable(other, 4, 0x2));
+		EXPECT_STREQ("callback 1 5 ffffffffffffffff", app_line(&self->app, "callback"));
+		before = written(other);
+		ASSERT_EQ(0, etw_session_capture_state(self->session, NAME));
+		EXPECT_STREQ("callback 2 5 ffffffffffffffff", app_line(&self->app, "callback"));
+		EXPECT_EVENT("State text=captured");
+		EXPECT_EQ(before, written(other));
+		before = written(self->session);
+		ASSERT_EQ(0, etw_session_capture_state(other, NAME));
+		EXPECT_STREQ("callback 2 4 2", app_line(&self->app, "callback"));
+		EXPECT_STREQ("done", app_do(&self->app, "w1", "done"));
+		EXPECT_EVENT("Counter n=1 text=plain");
+		EXPECT_EQ(before + 1, written(self->session));
+		ASSERT_EQ(0, etw_session_disable(other, NAME));
+		EXPECT_STREQ("callback 1 5 ffffffffffffffff", app_line(&self->app, "callback"));
 		ASSERT_EQ(0, etw_session_disable(self->session, NAME));
 		EXPECT_STREQ("callback 0 0 0", app_line(&self->app, "callback"));
 		app_end(&self->app);
 	}
+	EXPECT_EQ(2, written(other));
+	etw_session_close(other);
+}
+
+/*
+ * A program closes all descriptors, the library's too, and has others of these numbers: nothing is written to those, and no event
+ * is lost. Its callbacks go on too, by a thread that does not spin.
+ */
+TEST_F(provider_lib, closed)
+{
+	static const char *const ways[] = { "none", "thread" };
+	struct tms tms;
+	char line[32];
+
+	for (int i = 0; i < 2; i++) {
+		ASSERT_EQ(0, app_start(&self->app, ways[i], NULL));
+		app_line(&self->app, "ready");
+		ASSERT_EQ(1, enable(self->session, 5, 0));
+		if (i)
+			EXPECT_STREQ("callback 1 5 ffffffffffffffff", app_line(&self->app, "callback"));
+		EXPECT_STREQ("own 0", app_do(&self->app, "c7", "own"));
+		EXPECT_EVENT("Counter n=7 text=plain");
+		EXPECT_EVENT("Counter n=8 text=plain");
+		app_do(&self->app, "w9", "done");
+		EXPECT_EVENT("Counter n=9 text=plain");
+		/* A child that ends closes descriptors too: its parent asks, and goes on. */
+		app_do(&self->app, "f10", "child");
+		EXPECT_EVENT("Counter n=10 text=plain");
+		app_do(&self->app, "w11", "done");
+		EXPECT_EVENT("Counter n=11 text=plain");
+		if (i) {
+			ASSERT_EQ(1, enable(self->session, 4, 0));
+			EXPECT_STREQ("callback 1 4 ffffffffffffffff", app_line(&self->app, "callback"));
+			usleep(500000);
+		}
+		snprintf(line, sizeof(line), "attached 1 evaluated %d failed 0", 4);
+		EXPECT_STREQ(line, app_do(&self->app, "s", "attached"));
+		ASSERT_EQ(0, etw_session_disable(self->session, NAME));
+		app_end(&self->app);
+	}
+	times(&tms);
+	EXPECT_LT(tms.tms_cutime + tms.tms_cstime, 200) TH_LOG("%ld ticks", (long)(tms.tms_cutime + tms.tms_cstime));
+}
+
+/* Of two users' providers of one name, a session has those of the one it asked for. */
+TEST_F(provider_lib, of_one_user)
+{
+	const uid_t somebody = 1234;
+	struct etw_enable_options o = {
+		.size = sizeof(o), .provider = NAME, .flags = ETW_ENABLE_UID, .uid = somebody,
+	};
+	struct app other;
+
+	ASSERT_EQ(0, app_start(&self->app, "none", NULL));
+	app_line(&self->app, "ready");
+	ASSERT_EQ(0, app_start_as(&other, somebody, "none", NULL));
+	app_line(&other, "ready");
+	ASSERT_EQ(1, etw_session_enable(self->session, &o)) TH_LOG("%s", etw_last_error());
+	app_do(&self->app, "w1", "done");
+	app_do(&other, "w2", "done");
+	EXPECT_EVENT("Counter n=2 text=plain");
+	o.uid = 0;
+	ASSERT_EQ(1, etw_session_enable(self->session, &o)) TH_LOG("%s", etw_last_error());
+	app_do(&other, "w3", "done");
+	app_do(&self->app, "w4", "done");
+	EXPECT_EVENT("Counter n=4 text=plain");
+	app_end(&other);
 }
 
 TEST_F(provider_lib, killed)

@@ -11,6 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <etw/provider.h>
@@ -93,6 +96,24 @@ static void forked(unsigned int n)
 	printf("child %d\n", child);
 }
 
+/* As a program that makes itself a daemon: no descriptor stays, and others come in the place of all. What is in them afterwards? */
+static void close_all(unsigned int n)
+{
+	const int file = memfd_create("own", 0);
+	struct stat st = {};
+	int fd;
+
+	dup2(file, 3);
+	syscall(SYS_close_range, 4U, ~0U, 0U);
+	for (fd = 4; fd < 1000; fd++)
+		dup2(3, fd);
+	counter(n);
+	counter(n + 1);
+	fstat(3, &st);
+	syscall(SYS_close_range, 3U, 900U, 0U);
+	printf("own %lld\n", (long long)st.st_size);
+}
+
 static void status(void)
 {
 	struct etw_provider_status s = { .size = sizeof(s) };
@@ -120,6 +141,9 @@ static int command(char *line)
 		break;
 	case 'f':
 		forked(n);
+		break;
+	case 'c':
+		close_all(n);
 		break;
 	case 'e':
 		printf("enabled %d\n", etw_provider_enabled(&app, ETW_LEVEL_INFO, 0x1));

@@ -595,6 +595,32 @@ RUN etwctl record -p sched --uid no-such-user -o trace true
 EXPECT --uid: there is no user 'no-such-user'
 RETURN_CODE 2
 
+NAME uid_chooses_whose_events
+RUN cp "$(command -v etwctl)" /tmp/etwctl-of-nobody
+RUN etwctl start rec --flight-recorder -p By-User --uid nobody; etwctl start all --flight-recorder -p By-User
+RUN etwctl emit By-User Step whose=root; su -s /bin/sh nobody -c '/tmp/etwctl-of-nobody emit By-User Step whose=nobody'; etwctl emit By-User Step whose=root
+RUN for s in rec all; do etwctl snapshot $s -q -o $s; etwctl stop $s; echo "of $s: $(etwctl dump $s | grep -c whose=)"; done; etwctl dump rec; rm /tmp/etwctl-of-nobody
+EXPECT of rec: 1$
+EXPECT of all: 3$
+EXPECT By-User/Step .*whose="nobody"
+EXPECT_NOT whose="root"
+
+NAME uid_of_root
+RUN cp "$(command -v etwctl)" /tmp/etwctl-of-nobody
+RUN etwctl start rec --flight-recorder -p By-User --uid 0
+RUN etwctl emit By-User Step whose=root; su -s /bin/sh nobody -c '/tmp/etwctl-of-nobody emit By-User Step whose=nobody'
+RUN etwctl snapshot rec -q -o trace; etwctl stop rec; etwctl dump trace; rm /tmp/etwctl-of-nobody
+EXPECT By-User/Step .*whose="root"
+EXPECT_NOT whose="nobody"
+
+NAME process_name_longer_than_a_task_has
+RUN cp "$(command -v etwctl)" ./etwctl-with-a-long-name
+RUN etwctl start rec --flight-recorder -p Long-Name --process etwctl-with-a-long-name
+RUN ./etwctl-with-a-long-name emit Long-Name Step by=long; etwctl emit Long-Name Step by=short
+RUN etwctl snapshot rec -q -o trace; etwctl stop rec; etwctl dump trace
+EXPECT Long-Name/Step .*by="long"
+EXPECT_NOT by="short"
+
 NAME enable_replaces_filters
 RUN etwctl start rec -p sched --where 'next_tid > 0' --process sh -o trace
 RUN etwctl status rec; etwctl enable rec sched; etwctl status rec --json; etwctl stop rec

@@ -4,7 +4,7 @@
  * writing task, N from an interrupt and N from a softirq, numbered from 0 on in each. It must not know sessions.
  *
  * The parameter wrong is the number of writes that were refused although they were right, or taken although they were not;
- * wanted says whether somebody wants the event.
+ * wanted says whether somebody wants the event. With twin=1 it has the event twice, and is not loaded.
  */
 #include <linux/completion.h>
 #include <linux/interrupt.h>
@@ -29,8 +29,11 @@ struct record {
 } __packed;
 
 static struct etw_module_event numbered = ETW_MODULE_EVENT("numbered", ETW_LEVEL_INFO, 0x1, fields);
-static struct etw_module_event *const events[] = { &numbered };
-static struct etw_module_provider provider = { .name = "Etw-Emit-Module", .events = events, .nr_events = ARRAY_SIZE(events) };
+static struct etw_module_event other = ETW_MODULE_EVENT("numbered", ETW_LEVEL_INFO, 0x1, fields);
+static struct etw_module_event *const events[] = { &numbered, &other };
+static struct etw_module_provider provider = { .name = "Etw-Emit-Module", .events = events, .nr_events = 1 };
+static bool twin;
+module_param(twin, bool, 0444);
 
 static DEFINE_MUTEX(lock);
 static u64 next[NR_CONTEXTS];
@@ -102,6 +105,7 @@ module_param_cb(wanted, &wanted_ops, NULL, 0444);
 static int __init emit_init(void)
 {
 	init_irq_work(&work, hardirq_emit);
+	provider.nr_events += twin;
 	return etw_module_register(&provider);
 }
 

@@ -56,6 +56,8 @@
 /* on a provider file */
 #define ETW_IOC_PROVIDER_EVENT		_IO(ETW_IOC_TYPE, 0x60)	/* struct etw_event_register -> number */
 #define ETW_IOC_PROVIDER_ENABLED	_IO(ETW_IOC_TYPE, 0x61)	/* struct etw_enabled_query */
+#define ETW_IOC_PROVIDER_CAPTURE	_IO(ETW_IOC_TYPE, 0x62)	/* struct etw_capture_query, by id */
+#define ETW_IOC_PROVIDER_ANSWER		_IO(ETW_IOC_TYPE, 0x63)	/* struct etw_answer */
 
 /* Limits. */
 #define ETW_NAME_SIZE		64		/* a name with its NUL; [A-Za-z][A-Za-z0-9_.-]* */
@@ -338,6 +340,9 @@ struct etw_enable {
 /**
  * struct etw_provider_ref - a provider of this session (DISABLE, CAPTURE_STATE)
  * @name, @guid: as in struct etw_enable. CAPTURE_STATE: both empty = every enabled provider.
+ *
+ * CAPTURE_STATE has the kernel's providers write what is there before it returns, and asks programs to, which may answer when
+ * they like: to this session alone.
  *
  * DISABLE of one that is not enabled succeeds without effect. EINVAL a malformed name, both name and GUID, or for
  * DISABLE neither; CAPTURE_STATE: ENOENT it is not enabled, EINTR the caller is being killed. ESHUTDOWN the session
@@ -687,12 +692,15 @@ struct etw_provider_register {
  * Returns the event's number in this file, from 0 on: the index of its enable byte, and what a write says. A class that is
  * registered again has the same number. When the command returns, sessions that have the provider
  * enabled get the event. mmap of a provider file: offset 0, one page, PROT_READ, shared or private; one byte for each event
- * number, not 0 while some session wants it (with filters it may still be rejected). The mapping stays where it is, has
+ * number, not 0 while some session wants it (with filters it may still be rejected): 1, or ETW_ENABLED_ASK from when somebody,
+ * a child that ends too, closed a descriptor of the file until the next PROVIDER_ENABLED. Then the number that a program has
+ * noted may be another file's. The mapping stays where it is, has
  * room for all events, and is inherited by fork. EPERM writable or executable; EINVAL another length or offset.
  *
  * EINVAL malformed; E2BIG more than ETW_MAX_FIELDS fields or ETW_MAX_SCHEMA bytes; ENOSPC ETW_MAX_EVENTS; EDQUOT the user,
  * or all users together, have as many as they may, or a session does; ENOMEM.
  */
+#define ETW_ENABLED_ASK	255
 struct etw_event_register {
 	__u32 size;
 	__u32 flags;
@@ -706,9 +714,11 @@ struct etw_event_register {
  * @flags: must be 0.
  * @changes: rises with each ENABLE, DISABLE, end of a session and CAPTURE_STATE that concerns the provider. poll says POLLIN
  *	while it is not what the last query on this file said.
- * @captures: how many CAPTURE_STATE there were: if it has risen, the program should write what is there.
- * @nr_sessions: that have it enabled; 0: the rest is 0. @level: the highest, 255 every level. @any: all bits that one of
+ * @captures: how many CAPTURE_STATE there were: if it has risen, the program should write what is there, to who asked:
+ *	PROVIDER_CAPTURE.
+ * @nr_sessions: that have it enabled; 0: these three are 0. @level: the highest, 255 every level. @any: all bits that one of
  *	them asks for. @all: those that all ask for.
+ * @registration: what tells the file from every other one that there is or was.
  */
 struct etw_enabled_query {
 	__u32 size;
@@ -719,6 +729,39 @@ struct etw_enabled_query {
 	__u32 level;
 	__u64 any;
 	__u64 all;
+	__u64 registration;
+};
+
+/**
+ * struct etw_capture_query - a session's CAPTURE_STATE of a provider file's provider: its latest, while it has it enabled
+ * @id: in, the id after which to look (0 at first); out, the id found; ENOENT at the end. Later requests have higher ids.
+ * @flags: in, 0 (EINVAL). @level, @any, @all: what the session wants, level 255 every one.
+ */
+struct etw_capture_query {
+	__u32 size;
+	__u32 flags;
+	__u64 id;
+	__u32 level;
+	__u32 reserved;
+	__u64 any;
+	__u64 all;
+};
+
+/**
+ * struct etw_answer - write events to the session alone that asked for them
+ * @flags: must be 0. @id: of struct etw_capture_query.
+ * @events: @bytes of events, as in a write; its rules and limits hold, filters of the session too.
+ *
+ * ENOENT nobody asked this provider with that id, the session has asked again since, has it enabled no more, or is gone.
+ * EINVAL, E2BIG, ENOMEM, ENOBUFS and EMSGSIZE as for a write.
+ */
+struct etw_answer {
+	__u32 size;
+	__u32 flags;
+	__u64 id;
+	__u64 events;
+	__u32 bytes;
+	__u32 reserved;
 };
 
 /**

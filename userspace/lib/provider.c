@@ -126,11 +126,25 @@ bool etw_unattached(const struct etw_registration *reg)
 
 /* ---- descriptors ---- */
 
-static int raise_fd(int fd)
+int etw_raise_fd(int fd)
 {
 	struct rlimit limit;
 	int high = HIGH_FD;
 
+	if (fd < 0)
+		return fd;
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < HIGH_FD / 3 * 4)
+		high = limit.rlim_cur / 4 * 3;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, high);
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
+}
+
+/* For the module's files only: a late writer would write into what is there. */
+static int raise_file(int fd)
+{
 	while (nr_parked) {
 		int old = parked[--nr_parked];
 
@@ -139,13 +153,7 @@ static int raise_fd(int fd)
 			return old;
 		}
 	}
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < HIGH_FD / 3 * 4)
-		high = limit.rlim_cur / 4 * 3;
-	high = fcntl(fd, F_DUPFD_CLOEXEC, high);
-	if (high < 0)
-		return fd;
-	close(fd);
-	return high;
+	return etw_raise_fd(fd);
 }
 
 /* Ends what @fd is, and keeps its number. */
@@ -169,9 +177,22 @@ static void park_fd(int fd)
 
 int etw_ask_module(struct etw_registration *reg, struct etw_enabled_query *query)
 {
+	int err;
+
 	memset(query, 0, sizeof(*query));
 	query->size = sizeof(*query);
-	return etw_device_ioctl(reg->fd, ETW_IOC_PROVIDER_ENABLED, query);
+	err = etw_device_ioctl(reg->fd, ETW_IOC_PROVIDER_ENABLED, query);
+	if (!err && reg->file && query->registration != reg->file)
+		err = -EBADF;
+	return err;
+}
+
+int etw_ask_capture(struct etw_registration *reg, __u64 after, struct etw_capture_query *query)
+{
+	memset(query, 0, sizeof(*query));
+	query->size = sizeof(*query);
+	query->id = after;
+	return etw_device_ioctl(reg->fd, ETW_IOC_PROVIDER_CAPTURE, query);
 }
 
 static int tell_class(struct etw_registration *reg, int fd, unsigned int nr)
@@ -242,10 +263,10 @@ static int register_error(struct etw_registration *reg, int err)
 	}
 }
 
-/* A module is there or not, or may come in a form that suits; anything else is an answer. */
+/* A module is there or not, or may come in a form that suits, or a descriptor may be free; anything else is an answer. */
 static bool may_come(int err)
 {
-	return err == -ENODEV || err == -EACCES || err == -EPROTO;
+	return err == -ENODEV || err == -EACCES || err == -EPROTO || err == -EMFILE || err == -ENFILE;
 }
 
 /* Whoever sees an enable byte set must find the file. */
@@ -257,6 +278,7 @@ static void set_fd(struct etw_registration *reg, int fd)
 
 int etw_attach(struct etw_registration *reg)
 {
+	struct etw_enabled_query query;
 	int control, fd, err;
 
 	if (reg->fd >= 0)
@@ -274,15 +296,19 @@ int etw_attach(struct etw_registration *reg)
 	close(control);
 	if (fd < 0) {
 		reg->error = fd;
-		reg->refused = true;
-		set_bytes(reg, 0);
+		reg->refused = !may_come(fd);
+		if (reg->refused)
+			set_bytes(reg, 0);
 		return register_error(reg, fd);
 	}
-	fd = raise_fd(fd);
+	fd = raise_file(fd);
 	reg->nr_known = 0;
 	reg->refused = false;
 	reg->error = tell_classes(reg, fd);
 	set_fd(reg, fd);
+	reg->file = 0;
+	if (!etw_ask_module(reg, &query))
+		reg->file = query.registration;
 	err = etw_device_map(fd, reg->bytes, bytes_size());
 	if (err) {
 		etw_detach(reg);
@@ -811,6 +837,20 @@ static void look_for_module(struct etw_registration *reg)
 	}
 }
 
+/* Somebody closed a descriptor of the file, perhaps a child that ended, perhaps this process ours. */
+static void check_file(struct etw_registration *reg)
+{
+	struct etw_enabled_query query;
+
+	if (etw_ask_module(reg, &query)) {
+		etw_detach(reg);
+		etw_attach(reg);
+		ask_or_not(reg);
+	} else if (reg->fn && query.changes != reg->told_changes) {
+		etw_watch_nudge(reg);
+	}
+}
+
 static int ready_locked(struct etw_user_event *ev, unsigned int form)
 {
 	struct etw_provider *provider = ev->provider;
@@ -834,6 +874,8 @@ static int ready_locked(struct etw_user_event *ev, unsigned int form)
 		return err;
 	if (etw_unattached(reg))
 		look_for_module(reg);
+	if (reg->fd >= 0 && etw_event_enabled(ev) && etw_writing_asks(ev))
+		check_file(reg);
 	if (reg->fd < 0)
 		return -ENODEV;
 	if (form && !(ev->state & (form == 1 ? EVENT_ACTIVITY : EVENT_RELATED))) {
@@ -862,6 +904,17 @@ int etw_event_ready(struct etw_user_event *ev, unsigned int form)
 
 /* ---- asking ---- */
 
+static int attach_now(struct etw_registration *reg)
+{
+	int ret;
+
+	if (reg->fd >= 0)
+		check_file(reg);
+	ret = etw_attach(reg);
+	ask_or_not(reg);
+	return ret;
+}
+
 int etw_provider_attach(struct etw_provider *provider)
 {
 	struct etw_registration *reg;
@@ -872,15 +925,12 @@ int etw_provider_attach(struct etw_provider *provider)
 	etw_after_fork();
 	if (provider) {
 		reg = provider->registration;
-		ret = reg ? etw_attach(reg) : etw_error(-EINVAL, "the provider is not registered");
-		if (reg)
-			ask_or_not(reg);
+		ret = reg ? attach_now(reg) : etw_error(-EINVAL, "the provider is not registered");
 	}
 	for (reg = etw_registrations; !provider && reg; reg = reg->next) {
 		if (!reg->provider)
 			continue;
-		err = etw_attach(reg);
-		ask_or_not(reg);
+		err = attach_now(reg);
 		ret = ret < 0 || (ret == 1 && !err) ? ret : err;
 	}
 	etw_unlock();
@@ -923,7 +973,7 @@ int etw_provider_query(struct etw_provider *provider, struct etw_enabled *enable
 	size_t size = enabled->size;
 	int err = -ENODEV;
 
-	if (size < sizeof(e))
+	if (size < offsetof(struct etw_enabled, capture))
 		return etw_error(-EINVAL, "struct etw_enabled: set its size with sizeof");
 	if (!etw_lock())
 		return etw_error(-EDEADLK, "a signal handler must not ask for a provider's state");
@@ -946,7 +996,7 @@ int etw_provider_query(struct etw_provider *provider, struct etw_enabled *enable
 	e.any = query.any;
 	e.all = query.all;
 	memset(enabled, 0, size);
-	memcpy(enabled, &e, sizeof(e));
+	memcpy(enabled, &e, size < sizeof(e) ? size : sizeof(e));
 	enabled->size = size;
 	return 0;
 }

@@ -69,23 +69,29 @@ struct etw_thread {
 	__u64 head;			/* ETW_HEAD_* of all its events: etw_thread_changed() */
 	__u64 activity[2];
 	struct etw_batch *batch;
+	struct etw_registration *answering;	/* NULL: all that want it get what is written */
+	__u64 capture;			/* whom it answers */
 	bool inside;			/* holds the lock, or waits for it */
 	bool large_used;
 	__u8 *large;			/* for events that the stack has no room for */
 };
 extern __thread struct etw_thread etw_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Its activity id or its batch is another one now. */
+/* Its activity id, its batch or whom it answers is another one now. */
 static inline void etw_thread_changed(void)
 {
 	struct etw_thread *t = &etw_thread;
 
-	t->head = t->activity[0] | t->activity[1] ? ETW_HEAD_SLOW | ETW_HEAD_IDS : t->batch ? ETW_HEAD_SLOW : 0;
+	t->head = t->activity[0] | t->activity[1] ? ETW_HEAD_SLOW | ETW_HEAD_IDS :
+		  t->batch || t->answering	  ? ETW_HEAD_SLOW :
+						    0;
 }
 
 /* Nobody may add to it now. */
 #define BATCH_BUSY	LONG_MIN
 void etw_batch_empty(struct etw_batch *batch);
+/* What this thread writes from now on answers @capture of @reg; NULL and 0: nobody. Without the lock. */
+void etw_answer(struct etw_registration *reg, __u64 capture);
 
 /* ---- descriptions ---- */
 
@@ -122,6 +128,7 @@ struct etw_registration {
 	struct etw_provider *provider;		/* NULL: free to be used again */
 	struct etw_provider own;		/* of etw_provider_register() */
 	int fd;					/* -1: not attached */
+	__u64 file;				/* what the module calls it, 0 not asked yet */
 	int error;
 	bool refused;				/* the module does not want it: not tried again by itself */
 	unsigned int flags;
@@ -147,6 +154,7 @@ struct etw_registration {
 	bool told_enabled;
 	__u64 told_changes;
 	__u64 told_captures;
+	__u64 told_capture;			/* the latest that was passed on */
 	int poll_fd;				/* epoll of the program's loop; -1 */
 	int nudge;				/* eventfd in it */
 	int inotify;				/* in it, while there is no module */
@@ -165,7 +173,11 @@ void etw_broadcast(void);
 int etw_attach(struct etw_registration *reg);	/* 1, 0 no module, or an error with a text */
 void etw_detach(struct etw_registration *reg);
 void etw_after_fork(void);
+int etw_raise_fd(int fd);			/* the same in a number that programs seldom come to */
+/* Also an error if the descriptor is another file now. */
 int etw_ask_module(struct etw_registration *reg, struct etw_enabled_query *query);
+/* The first request for state behind @after. */
+int etw_ask_capture(struct etw_registration *reg, __u64 after, struct etw_capture_query *query);
 bool etw_unattached(const struct etw_registration *reg);	/* and would like to be */
 
 /* Makes the event ready to be written in the form with @with; 0 or a negative errno. Takes the lock. */

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 
 #include "error.h"
 #include "provider_int.h"
@@ -23,6 +24,7 @@ static struct {
 	bool joinable;
 	bool quit;
 	pthread_t thread;
+	unsigned int generation; /* of the thread: another one's descriptors are gone */
 	int epoll;
 	int inotify;
 	int wake;
@@ -73,12 +75,28 @@ static void drain(int fd)
 		;
 }
 
+/* Not so if the program closed it and has a file of its own in this place: nothing may be written to that. */
+static bool is_ours(int fd)
+{
+	static ino_t inode; /* all that epoll, eventfd and inotify make share it */
+	struct stat st;
+	int any;
+
+	if (!inode) {
+		any = eventfd(0, EFD_CLOEXEC);
+		if (any >= 0 && !fstat(any, &st))
+			inode = st.st_ino;
+		shut(&any);
+	}
+	return fd >= 0 && !fstat(fd, &st) && st.st_ino == inode && !S_ISREG(st.st_mode);
+}
+
 static void poke(int fd)
 {
 	const __u64 one = 1;
 	int saved = errno;
 
-	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	while (is_ours(fd) && write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	errno = saved;
 }
@@ -105,16 +123,8 @@ static bool by_thread(const struct etw_registration *reg)
 /* ---- callbacks ---- */
 
 /* Calls back with the lock released. false: the registration is another one now. */
-static bool call(struct etw_registration *reg, const struct etw_enabled_query *q, unsigned int code)
+static bool call(struct etw_registration *reg, const struct etw_enabled *enabled)
 {
-	struct etw_enabled enabled = {
-		.size = sizeof(enabled),
-		.code = code,
-		.nr_sessions = q->nr_sessions,
-		.level = q->level,
-		.any = q->any,
-		.all = q->all,
-	};
 	const unsigned int serial = reg->serial;
 	struct etw_provider *provider = reg->provider;
 	etw_enable_fn fn = reg->fn;
@@ -123,7 +133,11 @@ static bool call(struct etw_registration *reg, const struct etw_enabled_query *q
 	reg->running = true;
 	reg->runner = pthread_self();
 	etw_unlock();
-	fn(provider, &enabled, arg);
+	if (enabled->capture)
+		etw_answer(reg, enabled->capture);
+	fn(provider, enabled, arg);
+	if (enabled->capture)
+		etw_answer(NULL, 0);
 	etw_lock();
 	if (reg->serial != serial)
 		return false;
@@ -132,9 +146,48 @@ static bool call(struct etw_registration *reg, const struct etw_enabled_query *q
 	return true;
 }
 
+static bool call_changed(struct etw_registration *reg, const struct etw_enabled_query *q)
+{
+	const struct etw_enabled enabled = {
+		.size = sizeof(enabled),
+		.code = q->nr_sessions ? ETW_CODE_ENABLE : ETW_CODE_DISABLE,
+		.nr_sessions = q->nr_sessions,
+		.level = q->level,
+		.any = q->any,
+		.all = q->all,
+	};
+
+	return call(reg, &enabled);
+}
+
+static bool call_capture(struct etw_registration *reg, const struct etw_capture_query *q, unsigned int nr_sessions)
+{
+	const struct etw_enabled enabled = {
+		.size = sizeof(enabled),
+		.code = ETW_CODE_CAPTURE,
+		.nr_sessions = nr_sessions,
+		.level = q->level,
+		.any = q->any,
+		.all = q->all,
+		.capture = q->id,
+	};
+
+	return call(reg, &enabled);
+}
+
+/* Requests of before are nobody's to answer. */
+static void skip_captures(struct etw_registration *reg)
+{
+	struct etw_capture_query q;
+
+	while (!etw_ask_capture(reg, reg->told_capture, &q))
+		reg->told_capture = q.id;
+}
+
 /* How many calls were made. */
 static int deliver(struct etw_registration *reg)
 {
+	struct etw_capture_query capture;
 	struct etw_enabled_query q;
 	bool enabled, captured, changed;
 	int calls = 0;
@@ -156,12 +209,14 @@ static int deliver(struct etw_registration *reg)
 	reg->told_enabled = enabled;
 	if (changed) {
 		calls++;
-		if (!call(reg, &q, enabled ? ETW_CODE_ENABLE : ETW_CODE_DISABLE))
+		if (!call_changed(reg, &q))
 			return calls;
 	}
-	if (enabled && captured && reg->fn) {
+	while (captured && reg->fn && !etw_ask_capture(reg, reg->told_capture, &capture)) {
+		reg->told_capture = capture.id;
 		calls++;
-		call(reg, &q, ETW_CODE_CAPTURE);
+		if (!call_capture(reg, &capture, q.nr_sessions))
+			break;
 	}
 	return calls;
 }
@@ -187,24 +242,71 @@ static bool look_at_all(bool module)
 	return needed;
 }
 
+static void shut_ours(int *fd)
+{
+	if (is_ours(*fd))
+		close(*fd);
+	*fd = -1;
+}
+
 static void close_all(void)
 {
-	shut(&watch.epoll);
-	shut(&watch.inotify);
-	shut(&watch.wake);
+	shut_ours(&watch.epoll);
+	shut_ours(&watch.inotify);
+	shut_ours(&watch.wake);
+}
+
+static bool open_all(void)
+{
+	struct etw_registration *reg;
+
+	watch.epoll = etw_raise_fd(epoll_create1(EPOLL_CLOEXEC));
+	watch.wake = etw_raise_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	watch.inotify = etw_raise_fd(watch_dir());
+	if (watch.epoll < 0 || watch.wake < 0) {
+		close_all();
+		return false;
+	}
+	add(watch.epoll, watch.wake);
+	add(watch.epoll, watch.inotify);
+	for (reg = etw_registrations; reg; reg = reg->next)
+		if (by_thread(reg))
+			add(watch.epoll, reg->fd);
+	return true;
+}
+
+/* What has their numbers now is the program's. */
+static void forget_all(void)
+{
+	watch.epoll = watch.inotify = watch.wake = -1;
+}
+
+static bool all_ours(void)
+{
+	return is_ours(watch.epoll) && is_ours(watch.wake);
 }
 
 static void *run(void *arg)
 {
+	const unsigned int generation = (uintptr_t)arg;
 	bool module = true;
 
-	(void)arg;
 	pthread_setname_np(pthread_self(), "etw");
 	for (;;) {
 		struct epoll_event e[16];
 		int epoll, n, i;
 
 		etw_lock();
+		if (watch.generation != generation) {
+			etw_unlock();
+			return NULL;
+		}
+		if (!all_ours()) {
+			forget_all();
+			if (!open_all())
+				break;
+			module = true;
+		}
 		if (watch.quit || !look_at_all(module))
 			break;
 		epoll = watch.epoll;
@@ -235,26 +337,22 @@ static void join_ended(void)
 
 static bool start(void)
 {
-	struct etw_registration *reg;
 	sigset_t all, old;
 	int err;
 
+	/* One that sleeps on descriptors that were closed under it wakes no more. */
+	if (watch.running && !all_ours()) {
+		forget_all();
+		pthread_detach(watch.thread);
+		watch.joinable = watch.running = false;
+		watch.generation++;
+	}
 	if (watch.running)
 		return true;
 	join_ended();
 	watch.quit = false;
-	watch.epoll = epoll_create1(EPOLL_CLOEXEC);
-	watch.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	watch.inotify = watch_dir();
-	if (watch.epoll < 0 || watch.wake < 0) {
-		close_all();
+	if (!open_all())
 		return false;
-	}
-	add(watch.epoll, watch.wake);
-	add(watch.epoll, watch.inotify);
-	for (reg = etw_registrations; reg; reg = reg->next)
-		if (by_thread(reg))
-			add(watch.epoll, reg->fd);
 	/* Signals are the program's, but for those that are a fault of what runs here. */
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
@@ -263,7 +361,7 @@ static bool start(void)
 	sigdelset(&all, SIGILL);
 	sigdelset(&all, SIGABRT);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&watch.thread, NULL, run, NULL);
+	err = pthread_create(&watch.thread, NULL, run, (void *)(uintptr_t)watch.generation);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	watch.running = watch.joinable = !err;
 	if (err)
@@ -328,7 +426,10 @@ void etw_watch_attached(struct etw_registration *reg)
 	/* A new file counts anew. */
 	reg->told_changes = 0;
 	reg->told_captures = 0;
+	skip_captures(reg);
 	attach_poll(reg);
+	if (by_thread(reg) && watch.running && !pthread_equal(watch.thread, pthread_self()))
+		start();
 	if (by_thread(reg) && watch.running)
 		add(watch.epoll, reg->fd);
 	etw_watch_nudge(reg);
@@ -430,6 +531,7 @@ int etw_provider_on_enable(struct etw_provider *provider, etw_enable_fn fn, void
 	if (reg->fd >= 0 && fn && !etw_ask_module(reg, &q)) {
 		reg->told_changes = q.changes;
 		reg->told_captures = q.captures;
+		skip_captures(reg);
 	}
 	if (by_thread(reg)) {
 		/* A thread that runs already does not know of this one. */

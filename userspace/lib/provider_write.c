@@ -67,9 +67,31 @@ static __attribute__((cold, noinline)) int not_written(struct etw_registration *
 	return failed(reg, err);
 }
 
+/* To the session alone that asked; that it is gone is nobody's failure. */
+static __attribute__((cold, noinline)) int write_answer(struct etw_registration *reg, const void *buf, size_t size)
+{
+	struct etw_answer answer = {
+		.size = sizeof(answer),
+		.id = etw_thread.capture,
+		.events = (__u64)(uintptr_t)buf,
+		.bytes = size,
+	};
+	int saved = errno;
+	int err = etw_device_ioctl(__atomic_load_n(&reg->fd, __ATOMIC_RELAXED), ETW_IOC_PROVIDER_ANSWER, &answer);
+
+	if (err == -EBADF && attach_again(reg))
+		err = etw_device_ioctl(__atomic_load_n(&reg->fd, __ATOMIC_RELAXED), ETW_IOC_PROVIDER_ANSWER, &answer);
+	errno = saved;
+	return !err || err == -ENOENT ? err : failed(reg, err);
+}
+
 static inline int write_out(struct etw_registration *reg, const void *buf, size_t size)
 {
-	ssize_t ret = etw_device_write(__atomic_load_n(&reg->fd, __ATOMIC_RELAXED), buf, size);
+	ssize_t ret;
+
+	if (__builtin_expect(etw_thread.answering == reg, 0))
+		return write_answer(reg, buf, size);
+	ret = etw_device_write(__atomic_load_n(&reg->fd, __ATOMIC_RELAXED), buf, size);
 
 	return __builtin_expect(ret >= 0, 1) ? 0 : not_written(reg, buf, size, ret);
 }
@@ -194,6 +216,37 @@ int etw_batch_end(struct etw_batch *batch)
 		*p = batch->outer;
 	etw_thread_changed();
 	return etw_batch_flush(batch);
+}
+
+void etw_answer(struct etw_registration *reg, __u64 capture)
+{
+	struct etw_batch *b;
+
+	/* What was collected before is not part of it, and what it collected is. */
+	for (b = etw_thread.batch; b; b = b->outer) {
+		b->room = BATCH_BUSY;
+		__asm__ volatile("" ::: "memory");
+		flush(b);
+		set_room(b);
+	}
+	etw_thread.answering = reg;
+	etw_thread.capture = capture;
+	etw_thread_changed();
+}
+
+int etw_answer_begin(struct etw_provider *provider, __u64 capture)
+{
+	struct etw_registration *reg = __atomic_load_n(&provider->registration, __ATOMIC_ACQUIRE);
+
+	if (!reg || !capture)
+		return etw_error(-EINVAL, "an answer is to what a callback got with ETW_CODE_CAPTURE");
+	etw_answer(reg, capture);
+	return 0;
+}
+
+void etw_answer_end(void)
+{
+	etw_answer(NULL, 0);
 }
 
 static inline int commit(struct etw_registration *reg, struct etw_batch *b, const void *event, size_t size)

@@ -27,6 +27,7 @@ struct file {
 	bool used;
 	char name[ETW_NAME_SIZE];
 	dev_t dev;
+	__u64 registration;
 	ino_t ino;
 	int write_end;
 	int bytes;
@@ -57,7 +58,7 @@ static struct wish wishes[16];
 /* Seen by children. */
 static struct {
 	bool loaded;
-	unsigned int nr, writes, registrations, used;
+	unsigned int nr, writes, registrations, used, answers;
 	struct logged log[MAX_LOG];
 	__u8 bytes[4 << 20];
 } * shared;
@@ -289,7 +290,7 @@ static int register_provider(const struct etw_provider_register *r)
 	f->changes = wish_of(f->name)->on ? 1 : 0;
 	if (f->changes && write(f->write_end, "x", 1) != 1)
 		abort();
-	shared->registrations++;
+	f->registration = ++shared->registrations;
 	return ends[0];
 }
 
@@ -341,11 +342,42 @@ static int query(struct file *f, struct etw_enabled_query *q)
 	f->told = f->changes;
 	q->changes = f->changes;
 	q->captures = f->captures;
+	q->registration = f->registration;
 	q->nr_sessions = w->on;
 	q->level = w->on ? (w->level ? w->level : 255) : 0;
 	q->any = w->on ? (w->any ? w->any : ~0ULL) : 0;
 	q->all = 0;
 	return 0;
+}
+
+/* The session's last request, by its number of all. */
+static int query_capture(struct file *f, struct etw_capture_query *q)
+{
+	const struct wish *w = wish_of(f->name);
+
+	if (!w->on || q->id >= f->captures)
+		return -ENOENT;
+	q->id = f->captures;
+	q->level = w->level ? w->level : 255;
+	q->any = w->any ? w->any : ~0ULL;
+	q->all = 0;
+	return 0;
+}
+
+static ssize_t take(struct file *f, const __u8 *buf, size_t size);
+
+static int take_answer(struct file *f, const struct etw_answer *a)
+{
+	unsigned int before = shared->nr;
+	ssize_t ret;
+
+	if (a->flags || a->reserved)
+		return -EINVAL;
+	if (!wish_of(f->name)->on || a->id != f->captures)
+		return -ENOENT;
+	ret = take(f, (const __u8 *)(uintptr_t)a->events, a->bytes);
+	shared->answers += shared->nr - before;
+	return ret < 0 ? ret : 0;
 }
 
 int etw_device_ioctl(int fd, unsigned long command, void *arg)
@@ -368,6 +400,12 @@ int etw_device_ioctl(int fd, unsigned long command, void *arg)
 		break;
 	case ETW_IOC_PROVIDER_EVENT:
 		ret = f ? register_event(f, arg) : -ENOTTY;
+		break;
+	case ETW_IOC_PROVIDER_CAPTURE:
+		ret = f ? query_capture(f, arg) : -ENOTTY;
+		break;
+	case ETW_IOC_PROVIDER_ANSWER:
+		ret = f ? take_answer(f, arg) : -ENOTTY;
 		break;
 	case ETW_IOC_PROVIDER_ENABLED:
 		ret = f ? query(f, arg) : -ENOTTY;
@@ -459,9 +497,15 @@ unsigned int fake_events(void)
 	return shared->nr;
 }
 
+unsigned int fake_answers(void)
+{
+	return shared->answers;
+}
+
 void fake_clear(void)
 {
 	shared->nr = 0;
+	shared->answers = 0;
 	shared->used = 0;
 }
 

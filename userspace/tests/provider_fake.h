@@ -31,6 +31,7 @@ unsigned int fake_writes(void); /* system calls */
 
 /* The events written since fake_clear(), by any process, in order. */
 unsigned int fake_events(void);
+unsigned int fake_answers(void); /* those of them that only the session which asked got */
 void fake_clear(void);
 /* "Provider Event field=text ..." of the event, in a static buffer; "" beyond the end. */
 const char *fake_event(unsigned int i);

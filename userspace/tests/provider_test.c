@@ -712,6 +712,75 @@ static void by_loop(void)
 	etw_provider_unregister(p);
 }
 
+/* ---- answers ---- */
+
+ETW_PROVIDER(answering, "Test-Answering");
+
+static __u64 asked;
+
+static void write_state(unsigned int n)
+{
+	ETW_WRITE(answering, "State", ETW_LEVEL_INFO, 0, etw_u32("n", n));
+}
+
+static void answer(struct etw_provider *provider, const struct etw_enabled *enabled, void *arg)
+{
+	struct etw_batch batch;
+	__u8 room[1024], old[16];
+
+	(void)provider;
+	(void)arg;
+	if (enabled->code != ETW_CODE_CAPTURE)
+		return;
+	asked = enabled->capture;
+	write_state(1);
+	ETW_WRITE(early, "Other", ETW_LEVEL_INFO, 0, etw_u32("n", 1));
+	etw_activity_create_set(old);
+	write_state(2);
+	etw_activity_set(old);
+	etw_batch_begin(&batch, room, sizeof(room));
+	write_state(3);
+	write_state(4);
+	etw_batch_end(&batch);
+}
+
+static void answers(void)
+{
+	struct etw_batch batch;
+	__u8 room[1024];
+	struct etw_provider_status before, after;
+	struct etw_event_options o = { .size = sizeof(o), .name = "Late", .level = ETW_LEVEL_INFO };
+	struct etw_user_event *e;
+
+	fake_enable("Test-Answering", 4, 0);
+	etw_provider_on_enable(&answering, answer, NULL, 0);
+	etw_provider_dispatch(&answering);
+	fake_clear();
+	fake_capture("Test-Answering");
+	etw_batch_begin(&batch, room, sizeof(room));
+	write_state(0);
+	ok(etw_provider_dispatch(&answering) == 1 && asked && fake_events() == 6 && fake_answers() == 4 &&
+		   same(fake_field(0, "n"), "0"),
+	   "what a callback writes of its provider is for the session that asked");
+	write_state(5);
+	etw_batch_end(&batch);
+	ok(fake_events() == 7 && fake_answers() == 4, "and what is written afterwards for all");
+	ok(!etw_event_define(&answering, &o, &e) && !etw_answer_begin(&answering, asked) && !etw_event_write(e, NULL, 0) &&
+		   fake_answers() == 5,
+	   "an answer given later");
+	fake_capture("Test-Answering");
+	before = status_of(&answering);
+	errno = 0;
+	ok(etw_event_write(e, NULL, 0) == -ENOENT && fake_answers() == 5 && !errno, "to who has asked again: none");
+	after = status_of(&answering);
+	ok(before.failed == after.failed, "which is no failure");
+	etw_answer_end();
+	ok(!etw_event_write(e, NULL, 0) && fake_events() == 9 && fake_answers() == 5, "the end of an answer");
+	ok(etw_answer_begin(&answering, 0) == -EINVAL, "an answer to nobody");
+	etw_provider_on_enable(&answering, NULL, NULL, 0);
+	etw_provider_unregister(&answering);
+}
+
 static void provider_enabled(void)
 {
 	fake_disable("Test-Early");
@@ -844,6 +913,7 @@ int main(void)
 	batches();
 	by_thread();
 	by_loop();
+	answers();
 	provider_enabled();
 	forks();
 	all_at_once();

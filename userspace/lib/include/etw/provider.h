@@ -99,7 +99,7 @@ ETW_API void etw_provider_unregister(struct etw_provider *provider);
  * their events, by a thread that sleeps until something appears in /dev and ends then. With ETW_PROVIDER_NO_THREAD,
  * or where threads cannot be made, or with the variable ETW_NO_THREAD in the environment, events that are come to
  * look themselves, once a second at most; this function and etw_provider_dispatch() do it at once. @provider NULL:
- * all of the process.
+ * all of the process. A program that closed the library's descriptors has them opened anew by it.
  *
  * Returns 1 attached (or already), 0 there is no module. Others: as etw_provider_register(), -EACCES.
  */
@@ -134,7 +134,9 @@ ETW_API int etw_provider_status(struct etw_provider *provider, struct etw_provid
 /**
  * struct etw_enabled - what sessions want of a provider, all together
  * @code: ETW_CODE_*. @nr_sessions: that have it enabled.
- * @level: the highest, 255 every level. @any: all bits that one of them asks for. @all: those that all ask for.
+ * @level: the highest, 255 every level. @any: all bits that one of them asks for. @all: those that all ask for. With
+ * ETW_CODE_CAPTURE these three are of the session that asks.
+ * @capture: with ETW_CODE_CAPTURE, for etw_answer_begin().
  */
 struct etw_enabled {
 	size_t size;
@@ -144,6 +146,7 @@ struct etw_enabled {
 	__u32 reserved;
 	__u64 any;
 	__u64 all;
+	__u64 capture;
 };
 
 typedef void (*etw_enable_fn)(struct etw_provider *provider, const struct etw_enabled *enabled, void *arg);
@@ -168,6 +171,15 @@ ETW_API int etw_provider_query(struct etw_provider *provider, struct etw_enabled
  * module, but only if one of the provider's events is wanted at all. A session's filters may still reject them.
  */
 ETW_API int etw_provider_enabled(struct etw_provider *provider, unsigned int level, __u64 keyword);
+
+/*
+ * From etw_answer_begin() to etw_answer_end() what the calling thread writes of @provider goes to the session alone that
+ * asked with this number, and events of its batch that it has kept till then are written before. A callback with
+ * ETW_CODE_CAPTURE is called in between; these are for a program that answers later or in another thread. A session
+ * that is gone meanwhile, or has asked again, gets nothing: functions that write give -ENOENT. -EINVAL.
+ */
+ETW_API int etw_answer_begin(struct etw_provider *provider, __u64 capture);
+ETW_API void etw_answer_end(void);
 
 /* ---------------------------------------------------------------- activity ids */
 
@@ -319,7 +331,7 @@ ETW_API int etw_batch_end(struct etw_batch *batch);
 
 /* ---------------------------------------------------------------- what the macros call */
 
-#define ETW_BYTE_ASK		255	/* an enable byte of the library's: look first whether the module is there */
+#define ETW_BYTE_ASK ETW_ENABLED_ASK	/* an enable byte, the library's too: look first whether the module is there */
 #define ETW_WRITING_PREFIX	40	/* room before an event's fields, for its head and two activity ids */
 #define ETW_WRITING_ROOM	256	/* larger events take another buffer */
 /* Loads the byte again: kept in a register it would cost the test before it an instruction. */
