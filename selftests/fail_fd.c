@@ -181,7 +181,7 @@ TEST_F(fail_fd, late_relay_stays_announced)
 	p.fd = session_make(self->dev, &self->create);
 	ASSERT_GE(p.fd, 0);
 	ASSERT_EQ(0, cpu_online(open.cpu, true));
-	EXPECT_EQ(1, poll(&p, 1, scaled(5000)));
+	EXPECT_EQ(1, poll_woken(&p, 5000));
 	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &old));
 	limit = (struct rlimit){ .rlim_cur = p.fd + 1, .rlim_max = old.rlim_max };
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));

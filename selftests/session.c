@@ -159,11 +159,19 @@ TEST_F(session, stop)
 	struct etw_session_create create = session_small(unique("stop"));
 	int fd = session_make(self->dev, &create);
 	struct etw_session_query q, later;
+	struct log log = { .text_field = "newcomm" };
+	struct reader reader;
 
 	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, reader_open(&reader, fd, log_event, &log));
 	ASSERT_EQ(1, enable_renames(fd, getpid()));
 	work_rename("s", 0, 50);
 	ASSERT_EQ(0, call(fd, ETW_IOC_SESSION_STOP, NULL));
+	/* Everything was delivered. */
+	ASSERT_DRAINED(&reader);
+	EXPECT_EQ(50, log.nr);
+	reader_close(&reader);
+	log_free(&log);
 	q = session_query(fd);
 	EXPECT_EQ(ETW_SESSION_STOPPED, q.state);
 	EXPECT_EQ(ETW_STOP_REQUEST, q.stop_reason);
@@ -237,12 +245,34 @@ TEST_F(session, stop_wakes_reader)
 	ASSERT_EQ(0, relay_open(&relay, fd, 0));
 	pid = spawn(stop_later, create.name);
 	p = (struct pollfd){ .fd = relay.fd, .events = POLLIN };
-	EXPECT_EQ(1, poll(&p, 1, scaled(20000)));
+	EXPECT_EQ(1, poll_woken(&p, 10000));
 	EXPECT_EQ(POLLHUP, p.revents);
 	EXPECT_EQ(pid, session_query(fd).stopper_pid);
 	reap(pid);
 	relay_close(&relay);
 	close(fd);
+}
+
+/* Its flush timer ends with a session, at whatever moment that is. */
+TEST_F(session, timer_ends)
+{
+	for (unsigned int i = 0; i < 60; i++) {
+		struct etw_session_create create = session_small(unique("timer"));
+		struct relay relay;
+		int fd;
+
+		create.flush_ms = 1 + i % 3;
+		fd = session_make(self->dev, &create);
+		ASSERT_GE(fd, 0);
+		ASSERT_EQ(0, relay_open(&relay, fd, 0));
+		ASSERT_EQ(1, enable_renames(fd, getpid()));
+		work_rename("t", 0, 1);
+		if (i % 2)
+			sleep_ms(i % 5);
+		relay_close(&relay);
+		close(fd);
+	}
+	sleep_ms(20);
 }
 
 /* POLLHUP is a promise: everything was delivered before, and read. */

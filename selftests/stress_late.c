@@ -98,7 +98,7 @@ TEST_F(late, cpu)
 	while (self->nr_others)
 		close(self->others[--self->nr_others]);
 	ASSERT_EQ(0, cpu_online(cpu, true));
-	EXPECT_EQ(1, poll(&p, 1, scaled(5000)));
+	EXPECT_EQ(1, poll_woken(&p, 5000));
 	EXPECT_EQ(cpu + 1, session_query(self->fd).nr_relays);
 	/* its losses of before are its relay's */
 	ASSERT_TRUE(session_cpu(self->fd, cpu, &r));

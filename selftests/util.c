@@ -470,6 +470,14 @@ int reader_drain(struct reader *reader)
 	return packets;
 }
 
+int poll_woken(struct pollfd *p, int ms)
+{
+	uint64_t begin = now_ns();
+	int nr = poll(p, 1, 2 * scaled(ms));
+
+	return now_ns() - begin < scaled(ms) * 1000000ULL ? nr : -ETIME;
+}
+
 bool reader_wait(struct reader *reader, int ms)
 {
 	struct pollfd fds[64];

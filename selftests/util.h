@@ -6,6 +6,7 @@
 #ifndef ETW_SELFTEST_UTIL_H
 #define ETW_SELFTEST_UTIL_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -93,6 +94,11 @@ struct reader {
 int reader_open(struct reader *reader, int session, event_fn fn, void *arg);
 /* Opens those that came since: of CPUs that were away. 0, or -errno. */
 int reader_open_late(struct reader *reader);
+/*
+ * poll() of one file within scaled(@ms). One that was not woken looks once more when its time is over, and is -ETIME here
+ * whatever it then finds.
+ */
+int poll_woken(struct pollfd *p, int ms);
 /*
  * Reads what is there, but no more than a relay can hold: who writes faster than we read does not keep us. Packets read,
  * or -1 with reader->error set.
