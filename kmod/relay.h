@@ -112,7 +112,7 @@ struct etw_relay {
 	u32 nr_slots;
 	u32 cpu;
 	bool overwrite;
-	u64 untrusted;			/* bytes in the ring, at most, when an untrusted user has written */
+	u64 untrusted;			/* bytes in the ring, at most, for an untrusted user's payload to be added */
 	const u32 *nr_classes;		/* of the session's table, append-only */
 	const u8 *uuid;
 	wait_queue_head_t *session_wait;

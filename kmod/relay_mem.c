@@ -131,8 +131,9 @@ struct etw_relay *etw_relay_create(u32 cpu, const struct etw_relay_config *confi
 	r->nr_slots = config->nr_subbufs;
 	r->lap_shift = r->shift + ilog2(config->nr_subbufs);
 	r->overwrite = config->overwrite;
-	/* in overwrite mode nothing is ever full */
-	r->untrusted = config->overwrite ? ~0ULL : ((u64)config->nr_subbufs * config->subbuf_size) / 4 * 3;
+	/* in overwrite mode nothing is ever full; beside its payload a record takes at most so much */
+	r->untrusted = config->overwrite ? ~0ULL : ((u64)config->nr_subbufs * config->subbuf_size) / 4 * 3 -
+			sizeof(struct etw_packet_header) - sizeof(struct etw_record_extended);
 	r->clock_offset = config->clock_offset;
 	r->nr_classes = config->nr_classes;
 	r->uuid = config->uuid;

@@ -12,9 +12,6 @@
 #include "write.h"
 #include "write_user.h"
 
-/* What a record takes at most beside its payload. */
-#define OVERHEAD (sizeof(struct etw_packet_header) + sizeof(struct etw_record_extended))
-
 /* What a user can have saved up: a tenth of a second's worth. */
 #define BURST_NS (NSEC_PER_SEC / 10)
 
@@ -43,13 +40,13 @@ MODULE_PARM_DESC(untrusted_rate,
 
 /*
  * A leaky bucket as one word: until when this user has spent the time of this CPU. The clock is that of the whole
- * machine, so @now can be a little behind. @cost: see cost_of().
+ * machine, so @now can be a little behind. @most: @now + BURST_NS. @cost: see cost_of().
  */
-static __always_inline bool within_rate(const struct etw_target *t, u64 now, u64 cost)
+static __always_inline bool within_rate(const struct etw_target *t, u64 now, u64 most, u64 cost)
 {
 	const u64 spent = max(__this_cpu_read(*t->rate), now) + cost;
 
-	if (unlikely(spent > now + BURST_NS))
+	if (unlikely(spent > most))
 		return false;
 	__this_cpu_write(*t->rate, spent);
 	return true;
@@ -102,7 +99,7 @@ static __always_inline void copy32(u8 *to, const u8 *from)
  * Of what is mostly a few words: as much from its beginning and to its end, over each other. For more the memory's function is
  * quicker.
  */
-static __always_inline void copy_payload(u8 *to, const u8 *from, u32 len)
+static __always_inline void copy_payload(u8 *to, const u8 *from, size_t len)
 {
 	if (unlikely(len - 16 > 112)) {
 		memcpy(to, from, len);
@@ -176,9 +173,9 @@ static noinline int write_target(const struct etw_run *run, const struct etw_tar
 		return -EMSGSIZE;
 	}
 	if (limited) {
-		const bool room = leaves_room(r, len + OVERHEAD);
+		const bool room = leaves_room(r, len);
 
-		if (!room || !within_rate(t, moment->monotonic, cost_of(run->nr))) {
+		if (!room || !within_rate(t, moment->monotonic, moment->monotonic + BURST_NS, cost_of(run->nr))) {
 			if (run->nr > 1)
 				return write_each(run, t, moment, limited);
 			etw_target_lose(t, room ? ETW_LOST_RATE : ETW_LOST_NO_ROOM, 1);
@@ -226,9 +223,10 @@ static int write_each(const struct etw_run *run, const struct etw_target *t, str
 }
 
 /* May the run take the short way at @t? Rate and room have been seen to if it may. */
-static __always_inline bool within_limits(const struct etw_target *t, const struct etw_relay *r, u64 now, u32 size, u64 cost)
+static __always_inline bool within_limits(const struct etw_target *t, const struct etw_relay *r, u64 now, u64 most, u32 size,
+					  u64 cost)
 {
-	return leaves_room(r, size + OVERHEAD) && within_rate(t, now, cost);
+	return leaves_room(r, size) && within_rate(t, now, most, cost);
 }
 
 /*
@@ -242,13 +240,15 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 	const u8 *payload = run->first + sizeof(struct etw_write);
 	const u32 nr = one ? 1 : run->nr;
 	const u64 cost = limited ? cost_of(nr) : 0;
+	u64 most = now + BURST_NS;
 	int worst = 0, err;
 
 	if (one)
 		OPTIMIZER_HIDE_VAR(payload);	/* or two registers are taken where one does */
+	OPTIMIZER_HIDE_VAR(most);		/* or it is computed for each target */
 	for (; t->relays; t++) {
 		struct etw_relay *r = this_cpu_read(*t->relays);
-		const bool checked = limited && within_limits(t, r, now, size, cost);
+		const bool checked = limited && within_limits(t, r, now, most, size, cost);
 		struct etw_reservation res __uninitialized;
 		struct etw_record_compact *h;
 		u32 records;

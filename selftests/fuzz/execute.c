@@ -532,6 +532,38 @@ static uint32_t schema_size(const struct call *c, const struct op *op)
 	return 0;
 }
 
+static int file_at(struct table *t, uint64_t place)
+{
+	if (place < NR_PLACES)
+		return atomic_load(&t->files[place]);
+	switch (place - NR_PLACES) {
+	case 0:
+		return -1;
+	case 1:
+		return 1 << 20;
+	case 2:
+		return PRIVATE_FILES - 1;
+	default:
+		return -100;
+	}
+}
+
+/* A small address stands for events of this shape, with their size; an id of 0 for one that was asked for. */
+static void make_answer(struct etw_answer *a, int file)
+{
+	static __thread uint8_t events[4096];
+	struct etw_capture_query q = { .size = sizeof(q) };
+	size_t size;
+
+	if (a->events < NR_SHAPES) {
+		size = make_write(a->events % 2, a->events, events);
+		a->events = (uintptr_t)events;
+		a->bytes = a->bytes ?: size;
+	}
+	if (!a->id && !ioctl(file, ETW_IOC_PROVIDER_CAPTURE, &q))
+		a->id = q.id;
+}
+
 /* The structure of an ioctl in @s; how many bytes it has for the kernel to see. */
 static size_t make_struct(struct worker *w, const struct op *op, const struct call *c, uint8_t *s, struct table *table)
 {
@@ -581,27 +613,13 @@ static size_t make_struct(struct worker *w, const struct op *op, const struct ca
 	/* "its own size", which only the schema knows */
 	if (op->cmd == ETW_IOC_PROVIDER_EVENT && !((struct etw_event_register *)s)->schema_size)
 		((struct etw_event_register *)s)->schema_size = schema_size(c, op);
+	if (op->cmd == ETW_IOC_PROVIDER_ANSWER)
+		make_answer((struct etw_answer *)s, file_at(table, c->arg[0]));
 	memset(s + op->size, tail, size - op->size);
 	return size;
 }
 
 /* ---- calls ---- */
-
-static int file_at(struct table *t, uint64_t place)
-{
-	if (place < NR_PLACES)
-		return atomic_load(&t->files[place]);
-	switch (place - NR_PLACES) {
-	case 0:
-		return -1;
-	case 1:
-		return 1 << 20;
-	case 2:
-		return PRIVATE_FILES - 1;
-	default:
-		return -100;
-	}
-}
 
 static void file_put(struct table *t, uint64_t place, int fd)
 {
