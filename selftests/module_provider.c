@@ -175,7 +175,7 @@ TEST_F(module_provider, comes_and_goes)
 TEST_F(module_provider, twins)
 {
 	ASSERT_EQ(0, enable_all(self->fd, "Etw-Emit-Module"));
-	EXPECT_EQ(-EEXIST, load_with("etw_emit", "twin=1"));
+	EXPECT_EQ(-ENOTUNIQ, load_with("etw_emit", "twin=1"));
 	EXPECT_EQ(0, session_provider(self->fd, "Etw-Emit-Module").registered);
 	ASSERT_EQ(0, load("etw_emit"));
 	EXPECT_EQ(1, wanted());

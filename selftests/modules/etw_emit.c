@@ -5,7 +5,8 @@
  * numbered from 0 on in each. It must not know sessions.
  *
  * The parameter wrong is the number of writes that were refused although they were right, or taken although they were not;
- * wanted says whether somebody wants the event. With twin=1 it has the event twice, and is not loaded.
+ * wanted says whether somebody wants the event. With twin=1 it has the event twice, and is not loaded: ENOTUNIQ if
+ * that is the reason.
  */
 #include <linux/completion.h>
 #include <linux/interrupt.h>
@@ -19,9 +20,9 @@
 #include <asm/apic.h>
 #include <asm/irq_vectors.h>
 #include <asm/nmi.h>
-#define HAVE_NMI	1
+#define HAVE_NMI 1
 #else
-#define HAVE_NMI	0
+#define HAVE_NMI 0
 #endif
 
 enum { TASK, HARDIRQ, SOFTIRQ, NMI, NR_CONTEXTS };
@@ -119,9 +120,18 @@ static void remove_handler(void)
 	unregister_nmi_handler(NMI_LOCAL, "etw-emit");
 }
 #else
-static void nmi_emit(void) { }
-static int add_handler(void) { return 0; }
-static void remove_handler(void) { }
+static void nmi_emit(void)
+{
+}
+
+static int add_handler(void)
+{
+	return 0;
+}
+
+static void remove_handler(void)
+{
+}
 #endif
 
 static int set_emit(const char *text, const struct kernel_param *param)
@@ -166,7 +176,8 @@ static int __init emit_init(void)
 	err = etw_module_register(&provider);
 	if (err)
 		remove_handler();
-	return err;
+	/* EEXIST is the loader's own: later kernels do not pass it on */
+	return twin && err == -EEXIST ? -ENOTUNIQ : err;
 }
 
 static void __exit emit_exit(void)
