@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A module that emits a known number of events through kmod/etw_module.h: writing N to the parameter emit makes N events from the
- * writing task, N from an interrupt and N from a softirq, numbered from 0 on in each. It must not know sessions.
+ * writing task, N from an interrupt, N from a softirq and where there are such (the parameter contexts is then 4) N from an NMI,
+ * numbered from 0 on in each. It must not know sessions.
  *
  * The parameter wrong is the number of writes that were refused although they were right, or taken although they were not;
- * wanted says whether somebody wants the event. With twin=1 it has the event twice, and is not loaded.
+ * wanted says whether somebody wants the event. With twin=1 it has the event twice, and is not loaded: ENOTUNIQ if
+ * that is the reason.
  */
 #include <linux/completion.h>
 #include <linux/interrupt.h>
@@ -14,7 +16,16 @@
 
 #include "../../kmod/etw_module.h"
 
-enum { TASK, HARDIRQ, SOFTIRQ, NR_CONTEXTS };
+#if defined(CONFIG_X86_LOCAL_APIC) && !defined(CONFIG_UML)
+#include <asm/apic.h>
+#include <asm/irq_vectors.h>
+#include <asm/nmi.h>
+#define HAVE_NMI 1
+#else
+#define HAVE_NMI 0
+#endif
+
+enum { TASK, HARDIRQ, SOFTIRQ, NMI, NR_CONTEXTS };
 
 static const struct etw_module_field fields[] = {
 	{ "context", ETW_TYPE_U8 },
@@ -73,6 +84,56 @@ static void hardirq_emit(struct irq_work *unused)
 
 static struct irq_work work;
 
+static unsigned int contexts = NMI + HAVE_NMI;
+module_param(contexts, uint, 0444);
+
+#if HAVE_NMI
+static int ordered;			/* the next NMI is ours */
+
+static int nmi(unsigned int type, struct pt_regs *regs)
+{
+	if (cmpxchg(&ordered, 1, 2) != 1)
+		return NMI_DONE;
+	emit(NMI);
+	smp_store_release(&ordered, 0);		/* pairs with nmi_emit() */
+	return NMI_HANDLED;
+}
+
+static void nmi_emit(void)
+{
+	int cpu = get_cpu();
+
+	WRITE_ONCE(ordered, 1);
+	apic->send_IPI_mask(cpumask_of(cpu), NMI_VECTOR);
+	put_cpu();
+	while (smp_load_acquire(&ordered))	/* pairs with nmi() */
+		cpu_relax();
+}
+
+static int add_handler(void)
+{
+	return register_nmi_handler(NMI_LOCAL, nmi, 0, "etw-emit");
+}
+
+static void remove_handler(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, "etw-emit");
+}
+#else
+static void nmi_emit(void)
+{
+}
+
+static int add_handler(void)
+{
+	return 0;
+}
+
+static void remove_handler(void)
+{
+}
+#endif
+
 static int set_emit(const char *text, const struct kernel_param *param)
 {
 	int err;
@@ -86,6 +147,7 @@ static int set_emit(const char *text, const struct kernel_param *param)
 		reinit_completion(&done);
 		irq_work_queue(&work);
 		wait_for_completion(&done);
+		nmi_emit();
 	}
 	mutex_unlock(&lock);
 	return err;
@@ -104,14 +166,24 @@ module_param_cb(wanted, &wanted_ops, NULL, 0444);
 
 static int __init emit_init(void)
 {
+	int err;
+
 	init_irq_work(&work, hardirq_emit);
 	provider.nr_events += twin;
-	return etw_module_register(&provider);
+	err = add_handler();
+	if (err)
+		return err;
+	err = etw_module_register(&provider);
+	if (err)
+		remove_handler();
+	/* EEXIST is the loader's own: later kernels do not pass it on */
+	return twin && err == -EEXIST ? -ENOTUNIQ : err;
 }
 
 static void __exit emit_exit(void)
 {
 	tasklet_kill(&tasklet);
+	remove_handler();
 	etw_module_unregister(&provider);
 }
 
