@@ -33,6 +33,7 @@ LAYERS = [
     ('independent count', ['userspace/bpf/*'], []),
     ('tests of user space', ['userspace/tests/*', 'userspace/fuzz/*'], ['ABI', 'libetw', 'etwctl', 'pure code']),
     ('modules that are providers', ['selftests/modules/*'], ['ABI', 'kmod/etw_module.h', 'kmod/compat.h']),
+    ('benchmark', ['selftests/bench/*'], ['ABI', 'kselftests', 'kmod/etw_module.h', 'userspace/lib/include/*']),
     ('tests of libetw in a guest', ['selftests/provider_lib*.c'], ['ABI', 'kselftests', 'userspace/lib/include/*']),
     ('kselftests', ['selftests/*.[ch]', 'selftests/stress/*', 'selftests/fuzz/*'], ['ABI', 'selftests/generator/*.h']),
 ]

@@ -64,10 +64,15 @@ static void run_user(int n)
 		lttng_ust_tracepoint(etw_bench, event, i, n, 3, 4);
 }
 #else
+static inline void write_event(int i, int n)
+{
+	ETW_WRITE(bench, "event", ETW_LEVEL_INFO, 1, etw_u64("a", i), etw_u64("b", n), etw_u64("c", 3), etw_u64("d", 4));
+}
+
 static void run_user(int n)
 {
 	for (int i = 0; i < n; i++)
-		ETW_WRITE(bench, "event", ETW_LEVEL_INFO, 1, etw_u64("a", i), etw_u64("b", n), etw_u64("c", 3), etw_u64("d", 4));
+		write_event(i, n);
 }
 
 static void run_user_batch(int n)
@@ -79,7 +84,7 @@ static void run_user_batch(int n)
 		if (etw_batch_begin(&batch, buf, sizeof(buf)))
 			die("a batch");
 		for (int j = i; j < i + BATCH; j++)
-			ETW_WRITE(bench, "event", ETW_LEVEL_INFO, 1, etw_u64("a", j), etw_u64("b", n), etw_u64("c", 3), etw_u64("d", 4));
+			write_event(j, n);
 		etw_batch_end(&batch);
 	}
 }
@@ -92,14 +97,15 @@ static void run_marker(int n)
 		if (write(marker, text, sizeof(text)) <= 0)
 			die("trace_marker");
 }
-#endif
 
-/* Without a tracer, where a program would write: nothing at all. */
+/* Without a tracer there: nothing at all. */
 static void run_nothing(int n)
 {
 	for (int i = 0; i < n; i++)
 		__asm__ volatile("");
 }
+#endif
+
 
 static const struct workload more[] = {
 	{ "generator", .per_iteration = 1, .n = 8192, .run = run_generator },
