@@ -28,7 +28,7 @@ struct record {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, 1 << 20);
 } ring SEC(".maps");
 
 volatile const __u32 only_pid;

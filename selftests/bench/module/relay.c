@@ -18,8 +18,8 @@
 #include "relay.h"
 
 #define MAX_CHANNELS 8
-#define SUBBUF_SIZE (1 << 20)
-#define NR_SUBBUFS 4
+#define SUBBUF_SIZE (128 << 10)
+#define NR_SUBBUFS 8
 
 struct record {
 	u64 time;
