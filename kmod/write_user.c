@@ -84,31 +84,6 @@ static u8 *put_extended(u8 *to, const struct etw_target *t, u64 ts)
 	return to + sizeof(*h);
 }
 
-static __always_inline void copy16(u8 *to, const u8 *from)
-{
-	const u64 first = get_unaligned((const u64 *)from), second = get_unaligned((const u64 *)from + 1);
-
-	put_unaligned(first, (u64 *)to);
-	put_unaligned(second, (u64 *)to + 1);
-}
-
-/* Of what is mostly a few words: pieces of 16 bytes, the last over the one before. For more the memory's function is quicker. */
-static __always_inline void copy_payload(u8 *to, const u8 *from, u32 len)
-{
-	u32 at = 0;
-
-	if (unlikely(len - 16 > 112)) {
-		memcpy(to, from, len);
-		return;
-	}
-	do {
-		copy16(to + at, from + at);
-		at += 16;
-	} while (at <= len - 16);
-	if (at < len)
-		copy16(to + len - 16, from + len - 16);
-}
-
 static __always_inline void copy_run(const struct etw_run *run, const struct etw_target *t, const struct etw_reservation *res,
 				     bool extended)
 {
@@ -119,7 +94,7 @@ static __always_inline void copy_run(const struct etw_run *run, const struct etw
 		const u32 size = get_unaligned((const u32 *)from);
 		const u32 len = size - sizeof(struct etw_write);
 
-		copy_payload(to, from + sizeof(struct etw_write), len);
+		etw_copy_payload(to, from + sizeof(struct etw_write), len);
 		from += size;
 		if (from == end)
 			break;
@@ -256,7 +231,7 @@ static __always_inline int write_all(const struct etw_run *run, u32 size, const 
 			h->id = t->class_id;
 			h->timestamp = res.ts;
 			put_unaligned(ids, (u64 *)(res.to + offsetof(struct etw_record_compact, tid)));
-			copy_payload((u8 *)(h + 1), payload, size - sizeof(*h));
+			etw_copy_payload((u8 *)(h + 1), payload, size - sizeof(*h));
 		} else {
 			copy_run(run, t, &res, false);
 		}
