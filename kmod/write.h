@@ -188,7 +188,10 @@ static __always_inline void etw_copy_payload(u8 *to, const u8 *from, u32 len)
 /* Sizes of payload that fit into any relay. */
 #define ETW_SHORT_PAYLOAD	(ETW_SUBBUF_SIZE_MIN - 128)
 
-/* Write the record with payload @payload of at most ETW_SHORT_PAYLOAD bytes. What is unusual goes the long way, with all that follows. */
+/*
+ * Write the record with payload @payload of at most ETW_SHORT_PAYLOAD bytes. What is unusual goes the long way, with all that
+ * follows.
+ */
 static __always_inline void etw_end_short(const struct etw_event *event, const void *payload, const u32 len)
 {
 	const struct etw_target *t = event->targets->t;

@@ -5,7 +5,7 @@
  * is instructions; and what a command takes. It knows the ABI only.
  *
  *   control memory | enable | latency
- *   control run COMMAND...	prints "INSTRUCTIONS KILOBYTES": its processor time and most memory; what it prints goes to /dev/null
+ *   control run COMMAND...	prints "INSTRUCTIONS KILOBYTES", its processor time and most memory; its output is dropped
  *
  *   other WORKLOAD CASE VALUE MIN MAX UNIT
  */
@@ -184,6 +184,7 @@ static void latency_of(uint32_t flush_ms, bool busy)
 static int run(char **argv)
 {
 	struct rusage usage;
+	unsigned long long us;
 	int status;
 	pid_t pid = fork();
 
@@ -196,8 +197,8 @@ static int run(char **argv)
 	}
 	if (wait4(pid, &status, 0, &usage) < 0)
 		failed("wait", -errno);
-	printf("%llu %ld\n", (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000ULL +
-	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ULL, usage.ru_maxrss);
+	us = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000ULL + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+	printf("%llu %ld\n", us * 1000, usage.ru_maxrss);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 

@@ -106,7 +106,6 @@ static void run_nothing(int n)
 }
 #endif
 
-
 static const struct workload more[] = {
 	{ "generator", .per_iteration = 1, .n = 8192, .run = run_generator },
 	{ "user", .per_iteration = 1, .n = 4096, .run = run_user },
