@@ -4,7 +4,6 @@
 
 #include "print.h"
 
-#include <inttypes.h>
 #include <json-c/json.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,9 +37,68 @@ const char *provider_short(const char *name)
 	return strncmp(name, kernel, sizeof(kernel) - 1) ? name : name + sizeof(kernel) - 1;
 }
 
+/*
+ * An event's line is put together here and given to stdout as one piece; printf() would take most of the time of a dump.
+ */
+static char line[16384];
+static size_t used;
+
+static void put_line(void)
+{
+	fwrite(line, 1, used, stdout);
+	used = 0;
+}
+
+static void put_char(char c)
+{
+	if (used == sizeof(line))
+		put_line();
+	line[used++] = c;
+}
+
+static void put_bytes(const char *text, size_t len)
+{
+	if (len > sizeof(line) - used)
+		put_line();
+	if (len > sizeof(line)) {
+		fwrite(text, 1, len, stdout);
+		return;
+	}
+	memcpy(line + used, text, len);
+	used += len;
+}
+
+static void put_text(const char *text)
+{
+	put_bytes(text, strlen(text));
+}
+
+/* At least @width digits. */
+static void put_number(__u64 value, unsigned int width)
+{
+	char digits[20];
+	unsigned int n = 0;
+
+	do
+		digits[sizeof(digits) - ++n] = '0' + value % 10;
+	while ((value /= 10) || n < width);
+	put_bytes(digits + sizeof(digits) - n, n);
+}
+
+static void put_integer(__s64 value)
+{
+	if (value < 0)
+		put_char('-');
+	put_number(value < 0 ? -(__u64)value : (__u64)value, 1);
+}
+
 static void put_seconds(__s64 ns)
 {
-	printf("%s%" PRId64 ".%09" PRId64, ns < 0 ? "-" : "", (int64_t)llabs(ns / NSEC), (int64_t)llabs(ns % NSEC));
+	if (ns < 0)
+		put_char('-');
+	put_number(llabs(ns / NSEC), 1);
+	put_char('.');
+	put_number(llabs(ns % NSEC), 9);
 }
 
 static void put_time(struct print *p, const struct etw_event *event)
@@ -48,7 +106,7 @@ static void put_time(struct print *p, const struct etw_event *event)
 	time_t second = event->epoch / NSEC;
 	struct tm tm;
 
-	putchar('[');
+	put_char('[');
 	switch (p->time) {
 	case PRINT_LOCAL:
 	case PRINT_UTC:
@@ -60,7 +118,9 @@ static void put_time(struct print *p, const struct etw_event *event)
 			strftime(p->clock, sizeof(p->clock), "%H:%M:%S", &tm);
 			p->second = second;
 		}
-		printf("%s.%09" PRId64, p->clock, (int64_t)(event->epoch % NSEC));
+		put_text(p->clock);
+		put_char('.');
+		put_number(llabs(event->epoch % NSEC), 9);
 		break;
 	case PRINT_CLOCK:
 		put_seconds(event->time);
@@ -72,9 +132,9 @@ static void put_time(struct print *p, const struct etw_event *event)
 		put_seconds(event->epoch);
 		break;
 	}
-	fputs("] (+", stdout);
+	put_text("] (+");
 	put_seconds(p->begun ? event->epoch - p->last : 0);
-	putchar(')');
+	put_char(')');
 	p->last = event->epoch;
 	p->begun = true;
 }
@@ -84,13 +144,13 @@ static void put_quoted(const char *text, size_t len)
 	char small[1024], *buf = 4 * len < sizeof(small) ? small : xmalloc(4 * len + 1);
 
 	text_safe(buf, text, len);
-	putchar('"');
+	put_char('"');
 	for (const char *c = buf; *c; c++) {
 		if (*c == '"')
-			putchar('\\');
-		putchar(*c);
+			put_char('\\');
+		put_char(*c);
 	}
-	putchar('"');
+	put_char('"');
 	if (buf != small)
 		free(buf);
 }
@@ -101,7 +161,9 @@ static void put_field(const struct etw_event *event, unsigned int i)
 	char small[1024];
 	size_t len;
 
-	printf(" %s=", f->name);
+	put_char(' ');
+	put_text(f->name);
+	put_char('=');
 	if (f->type == ETW_TYPE_CHARS || f->type == ETW_TYPE_STRING) {
 		const char *text = etw_event_string(event, i, &len);
 
@@ -110,12 +172,12 @@ static void put_field(const struct etw_event *event, unsigned int i)
 	}
 	len = etw_event_format(event, i, small, sizeof(small));
 	if (len < sizeof(small)) {
-		fputs(small, stdout);
+		put_bytes(small, len);
 	} else {
 		char *buf = xmalloc(len + 1);
 
 		etw_event_format(event, i, buf, len + 1);
-		fputs(buf, stdout);
+		put_bytes(buf, len);
 		free(buf);
 	}
 }
@@ -228,17 +290,29 @@ void print_event(struct print *p, struct tasks *tasks, const struct etw_event *e
 		return;
 	}
 	put_time(p, event);
-	if (p->trace)
-		printf(" trace %u", event->trace);
-	printf(" cpu %u %d/%d ", event->cpu, event->tid, event->pid);
+	if (p->trace) {
+		put_text(" trace ");
+		put_number(event->trace, 1);
+	}
+	put_text(" cpu ");
+	put_number(event->cpu, 1);
+	put_char(' ');
+	put_integer(event->tid);
+	put_char('/');
+	put_integer(event->pid);
+	put_char(' ');
 	comm = tasks_comm(tasks, event->tid, event->cpu);
 	if (comm) {
 		char buf[80];
 
-		printf("%s ", text_safe(buf, comm, strlen(comm)));
+		put_text(text_safe(buf, comm, strlen(comm)));
+		put_char(' ');
 	}
-	printf("%s/%s", provider_short(event->cls->provider), event->cls->name);
+	put_text(provider_short(event->cls->provider));
+	put_char('/');
+	put_text(event->cls->name);
 	for (unsigned int i = 0; i < event->cls->nr_fields; i++)
 		put_field(event, i);
-	putchar('\n');
+	put_char('\n');
+	put_line();
 }
