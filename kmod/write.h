@@ -159,21 +159,14 @@ static __always_inline void etw_copy16(u8 *to, const u8 *from)
 }
 
 /*
- * Copy a payload whose size is known at run time only, mostly a few words: pieces of 16 bytes, the last over the one before, or
- * two of 8 likewise. For what is larger, or smaller, the memory's function is quicker.
+ * Copy a payload that is mostly a few words: pieces of 16 bytes, the last over the one before. For more the memory's function is
+ * quicker.
  */
 static __always_inline void etw_copy_payload(u8 *to, const u8 *from, u32 len)
 {
 	u32 at = 0;
 
 	if (unlikely(len - 16 > 112)) {
-		if (len - 8 < 8) {
-			const u64 first = get_unaligned((const u64 *)from), last = get_unaligned((const u64 *)(from + len - 8));
-
-			put_unaligned(first, (u64 *)to);
-			put_unaligned(last, (u64 *)(to + len - 8));
-			return;
-		}
 		memcpy(to, from, len);
 		return;
 	}
@@ -183,6 +176,21 @@ static __always_inline void etw_copy_payload(u8 *to, const u8 *from, u32 len)
 	} while (at <= len - 16);
 	if (at < len)
 		etw_copy16(to + len - 16, from + len - 16);
+}
+
+void etw_copy(u8 *to, const u8 *from, u32 len);
+
+/* The same in few registers: what is not one word or two is copied elsewhere. */
+static __always_inline void etw_copy_words(u8 *to, const u8 *from, u32 len)
+{
+	if (likely(len - 8 <= 8)) {
+		const u64 first = get_unaligned((const u64 *)from), last = get_unaligned((const u64 *)(from + len - 8));
+
+		put_unaligned(first, (u64 *)to);
+		put_unaligned(last, (u64 *)(to + len - 8));
+	} else {
+		etw_copy(to, from, len);
+	}
 }
 
 /* Sizes of payload that fit into any relay. */
@@ -215,7 +223,7 @@ static __always_inline void etw_end_short(const struct etw_event *event, const v
 		if (__builtin_constant_p(len))
 			memcpy(h + 1, payload, len);
 		else
-			etw_copy_payload((u8 *)(h + 1), payload, len);
+			etw_copy_words((u8 *)(h + 1), payload, len);
 		ETW_STEP(r, PART, res.at);
 		records = etw_relay_commit(r, &res);
 		this_cpu_inc(t->counts->written);
