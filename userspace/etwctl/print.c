@@ -58,6 +58,13 @@ static void put_char(char c)
 
 static void put_bytes(const char *text, size_t len)
 {
+	if (len <= 16 && used + 16 <= sizeof(line)) {
+		/* mostly so: cheaper than a call */
+		for (size_t i = 0; i < len; i++)
+			line[used + i] = text[i];
+		used += len;
+		return;
+	}
 	if (len > sizeof(line) - used)
 		put_line();
 	if (len > sizeof(line)) {
@@ -73,32 +80,40 @@ static void put_text(const char *text)
 	put_bytes(text, strlen(text));
 }
 
-/* At least @width digits. */
-static void put_number(__u64 value, unsigned int width)
+static void put_number(__u64 value)
 {
 	char digits[20];
 	unsigned int n = 0;
 
 	do
 		digits[sizeof(digits) - ++n] = '0' + value % 10;
-	while ((value /= 10) || n < width);
+	while (value /= 10);
 	put_bytes(digits + sizeof(digits) - n, n);
+}
+
+/* Nanoseconds behind a point: nine digits. */
+static void put_fraction(unsigned int ns)
+{
+	char digits[10] = ".";
+
+	for (int i = 9; i; i--, ns /= 10)
+		digits[i] = '0' + ns % 10;
+	put_bytes(digits, sizeof(digits));
 }
 
 static void put_integer(__s64 value)
 {
 	if (value < 0)
 		put_char('-');
-	put_number(value < 0 ? -(__u64)value : (__u64)value, 1);
+	put_number(value < 0 ? -(__u64)value : (__u64)value);
 }
 
 static void put_seconds(__s64 ns)
 {
 	if (ns < 0)
 		put_char('-');
-	put_number(llabs(ns / NSEC), 1);
-	put_char('.');
-	put_number(llabs(ns % NSEC), 9);
+	put_number(llabs(ns / NSEC));
+	put_fraction(llabs(ns % NSEC));
 }
 
 static void put_time(struct print *p, const struct etw_event *event)
@@ -119,8 +134,7 @@ static void put_time(struct print *p, const struct etw_event *event)
 			p->second = second;
 		}
 		put_text(p->clock);
-		put_char('.');
-		put_number(llabs(event->epoch % NSEC), 9);
+		put_fraction(llabs(event->epoch % NSEC));
 		break;
 	case PRINT_CLOCK:
 		put_seconds(event->time);
@@ -139,10 +153,26 @@ static void put_time(struct print *p, const struct etw_event *event)
 	p->begun = true;
 }
 
+/* Nothing in it has to be escaped. */
+static bool plain(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((signed char)text[i] < ' ' || text[i] == 0x7f || text[i] == '"')
+			return false;
+	return true;
+}
+
 static void put_quoted(const char *text, size_t len)
 {
-	char small[1024], *buf = 4 * len < sizeof(small) ? small : xmalloc(4 * len + 1);
+	char small[1024], *buf;
 
+	if (plain(text, len)) {
+		put_char('"');
+		put_bytes(text, len);
+		put_char('"');
+		return;
+	}
+	buf = 4 * len < sizeof(small) ? small : xmalloc(4 * len + 1);
 	text_safe(buf, text, len);
 	put_char('"');
 	for (const char *c = buf; *c; c++) {
@@ -155,15 +185,69 @@ static void put_quoted(const char *text, size_t len)
 		free(buf);
 }
 
-static void put_field(const struct etw_event *event, unsigned int i)
+/* " name=" of each field of a class; copied whole, so that it takes a few moves. */
+struct label {
+	size_t len;
+	char text[ETW_NAME_SIZE + 8];
+};
+
+static struct label **labels;		/* by class index */
+static unsigned int nr_labels;
+
+static const struct label *labels_of(const struct etw_class *cls)
+{
+	struct label *made;
+
+	if (cls->index >= nr_labels) {
+		struct label **more = xmalloc((cls->index + 32) * sizeof(*more));
+
+		if (labels)
+			memcpy(more, labels, nr_labels * sizeof(*more));
+		free(labels);
+		labels = more;
+		nr_labels = cls->index + 32;
+	}
+	if (!labels[cls->index]) {
+		made = xmalloc(cls->nr_fields * sizeof(*made));
+		for (unsigned int i = 0; i < cls->nr_fields; i++)
+			made[i].len = snprintf(made[i].text, sizeof(made[i].text), " %s=", cls->fields[i].name);
+		labels[cls->index] = made;
+	}
+	return labels[cls->index];
+}
+
+static void put_label(const struct label *label, const struct etw_field *f)
+{
+	if (label->len < sizeof(label->text) && used + sizeof(label->text) <= sizeof(line)) {
+		memcpy(line + used, label->text, sizeof(label->text));
+		used += label->len;
+		return;
+	}
+	put_char(' ');
+	put_text(f->name);
+	put_char('=');
+}
+
+static bool is_plain_number(const struct etw_field *f)
+{
+	return f->type <= ETW_TYPE_S64 && !f->map && f->array == ETW_ARRAY_NONE &&
+	       (f->format == ETW_FORMAT_DEFAULT || f->format == ETW_FORMAT_PID);
+}
+
+static void put_field(const struct etw_event *event, unsigned int i, const struct label *label)
 {
 	const struct etw_field *f = &event->cls->fields[i];
 	char small[1024];
 	size_t len;
 
-	put_char(' ');
-	put_text(f->name);
-	put_char('=');
+	put_label(label, f);
+	if (is_plain_number(f)) {
+		if (f->type >= ETW_TYPE_S8)
+			put_integer(etw_event_int(event, i));
+		else
+			put_number(etw_event_uint(event, i));
+		return;
+	}
 	if (f->type == ETW_TYPE_CHARS || f->type == ETW_TYPE_STRING) {
 		const char *text = etw_event_string(event, i, &len);
 
@@ -283,6 +367,7 @@ static void print_json(struct print *p, struct tasks *tasks, const struct etw_ev
 
 void print_event(struct print *p, struct tasks *tasks, const struct etw_event *event)
 {
+	const struct label *label;
 	const char *comm;
 
 	if (json) {
@@ -292,10 +377,10 @@ void print_event(struct print *p, struct tasks *tasks, const struct etw_event *e
 	put_time(p, event);
 	if (p->trace) {
 		put_text(" trace ");
-		put_number(event->trace, 1);
+		put_number(event->trace);
 	}
 	put_text(" cpu ");
-	put_number(event->cpu, 1);
+	put_number(event->cpu);
 	put_char(' ');
 	put_integer(event->tid);
 	put_char('/');
@@ -311,8 +396,9 @@ void print_event(struct print *p, struct tasks *tasks, const struct etw_event *e
 	put_text(provider_short(event->cls->provider));
 	put_char('/');
 	put_text(event->cls->name);
+	label = labels_of(event->cls);
 	for (unsigned int i = 0; i < event->cls->nr_fields; i++)
-		put_field(event, i);
+		put_field(event, i, &label[i]);
 	put_char('\n');
 	put_line();
 }
