@@ -38,7 +38,7 @@ const char *provider_short(const char *name)
 }
 
 /*
- * An event's line is put together here and given to stdout as one piece; printf() would take most of the time of a dump.
+ * Lines are put together here and given to stdout as one piece; printf() would take most of the time of a dump.
  */
 static char line[16384];
 static size_t used;
@@ -400,5 +400,12 @@ void print_event(struct print *p, struct tasks *tasks, const struct etw_event *e
 	for (unsigned int i = 0; i < event->cls->nr_fields; i++)
 		put_field(event, i, &label[i]);
 	put_char('\n');
+	if (used > sizeof(line) / 2)
+		put_line();
+}
+
+void print_flush(void)
+{
 	put_line();
+	fflush(stdout);
 }
