@@ -56,7 +56,7 @@ def run(work, lines, readme):
 
 
 def main():
-    print('TAP version 13\n1..13')
+    print('TAP version 13\n1..14')
     with tempfile.TemporaryDirectory() as work:
         data, text, status, said = run(work, LINES, '')
         first = data['results'][1]
@@ -67,6 +67,9 @@ def main():
         result(data['results'][0]['bytes'] is None, 'what is not known is null', data['results'][0])
         result('| etw | record | 192 [192..204] | 254 | 440 | 30.2 | 0 | 90 |' in text, 'a row, its spread beside it', text)
         result('| lttng | record | 953 [950..960] |  |  | - | 3 | 290 |' in text, 'a row with sessions not measured', text)
+        _, short = report('summary', os.path.join(work, 'json'))
+        result('| etw, record | 192 (30) |\n' in short and '| lttng, record | 953 |' in short and 'bpf' not in short,
+               'the short table: one session, the workloads that were run untraced', short)
         result('(untraced 6177 in all)' in text, 'the untraced workload', text)
         result(status == 1 and 'missed: sched_switch, a further session: 82.7 of at most 80: the README does not' in said,
                'a missed goal, the worst of what further sessions cost', status, said)
