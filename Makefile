@@ -28,6 +28,7 @@ help:
 	@echo 'make host-tests   the test programs for this machine, in build/host-tests'
 	@echo 'make check        everything a change must pass: scripts/check; STAGE=... for one stage'
 	@echo 'make demo         records a workload in a guest and shows the trace: scripts/demo; NAME=... for another demo'
+	@echo 'make bench        what tracing costs, beside the other tracers: scripts/bench; ARGS=--quick for the short one'
 	@echo 'make install      library, command and manual pages under PREFIX=$(PREFIX) (DESTDIR=...)'
 	@echo 'make modules_install   etw.ko for the kernel of KDIR'
 	@echo 'make clean        removes build/'
@@ -63,7 +64,10 @@ check:
 demo:
 	scripts/demo $(NAME)
 
+bench:
+	scripts/bench $(ARGS)
+
 clean:
 	rm -rf build
 
-.PHONY: all help modules no-modules modules_install lib tools selftests host-tests install check demo clean
+.PHONY: all help modules no-modules modules_install lib tools selftests host-tests install check demo bench clean

@@ -155,9 +155,18 @@ void etw_module_unregister(struct etw_module_provider *provider)
 }
 EXPORT_SYMBOL_GPL(etw_module_unregister);
 
-int notrace etw_module_write(const struct etw_module_event *event, const void *payload, u32 len)
+/* Too much for etw_end_short(). */
+static noinline notrace void write_large(const struct etw_targets *targets, const void *payload, u32 len)
 {
 	const struct etw_vec vec = { payload, len };
+	struct etw_event e;
+
+	if (etw_begin(&e, targets, NULL))
+		etw_end_vec(&e, &vec, 1);
+}
+
+int notrace etw_module_write(const struct etw_module_event *event, const void *payload, u32 len)
+{
 	const struct etw_targets *targets;
 	const struct etw_class *class;
 	struct etw_event e;
@@ -170,12 +179,18 @@ int notrace etw_module_write(const struct etw_module_event *event, const void *p
 		goto out;
 	}
 	/* records have no length of their own: what the fields do not say could not be read */
-	err = etw_payload_check(class->fields, class->nr_fields, payload, len, NULL);
-	if (err)
-		goto out;
+	if (len != class->fixed_size) {
+		err = etw_payload_check(class->fields, class->nr_fields, payload, len, NULL);
+		if (err)
+			goto out;
+	}
 	targets = etw_targets_of(class);
-	if (targets->nr && etw_begin(&e, targets, NULL))
-		etw_end_vec(&e, &vec, 1);
+	if (targets->all_filtered && etw_rejected(targets, NULL))
+		goto out;
+	if (unlikely(len > ETW_SHORT_PAYLOAD))
+		write_large(targets, payload, len);
+	else if (etw_begin(&e, targets, NULL))
+		etw_end_short(&e, payload, len);
 out:
 	preempt_enable_notrace();
 	return err;

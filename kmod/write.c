@@ -18,6 +18,11 @@ DEFINE_PER_CPU(int, etw_nesting);
 /* Its list ends at once. */
 struct etw_targets etw_no_targets = { .all_filtered = true, .t = { { .relays = NULL } } };
 
+notrace void etw_copy(u8 *to, const u8 *from, u32 len)
+{
+	etw_copy_payload(to, from, len);
+}
+
 /*
  * The writer's process has one of the @nr names. Its main thread may be gone, and the memory with it, once this thread is no
  * longer among its threads: then its own name must do.

@@ -150,18 +150,69 @@ struct etw_rest {
 
 void etw_write_rest(const struct etw_rest *rest);
 
+static __always_inline void etw_copy16(u8 *to, const u8 *from)
+{
+	const u64 first = get_unaligned((const u64 *)from), second = get_unaligned((const u64 *)from + 1);
+
+	put_unaligned(first, (u64 *)to);
+	put_unaligned(second, (u64 *)to + 1);
+}
+
+static __always_inline void etw_copy32(u8 *to, const u8 *from)
+{
+	etw_copy16(to, from);
+	etw_copy16(to + 16, from + 16);
+}
+
 /*
- * Write the record with payload @payload, of constant size. Inline, so that the copy is a few moves. On the usual way
- * nothing is called, so nothing is kept in registers that would have to be saved; what is unusual goes the long way,
- * with all that follows.
+ * Of what is mostly a few words: as much from its beginning and to its end, over each other. For more the memory's function is
+ * quicker.
  */
-static __always_inline void etw_end(const struct etw_event *event, const void *payload, const u32 len)
+static __always_inline void etw_copy_payload(u8 *to, const u8 *from, size_t len)
+{
+	if (unlikely(len - 16 > 112)) {
+		memcpy(to, from, len);
+	} else if (len <= 32) {
+		etw_copy16(to, from);
+		etw_copy16(to + len - 16, from + len - 16);
+	} else {
+		etw_copy32(to, from);
+		if (len > 64) {
+			etw_copy32(to + 32, from + 32);
+			etw_copy32(to + len - 64, from + len - 64);
+		}
+		etw_copy32(to + len - 32, from + len - 32);
+	}
+}
+
+void etw_copy(u8 *to, const u8 *from, u32 len);
+
+/* The same in few registers: what is not one word or two is copied elsewhere. */
+static __always_inline void etw_copy_words(u8 *to, const u8 *from, u32 len)
+{
+	if (likely(len - 8 <= 8)) {
+		const u64 first = get_unaligned((const u64 *)from), last = get_unaligned((const u64 *)(from + len - 8));
+
+		put_unaligned(first, (u64 *)to);
+		put_unaligned(last, (u64 *)(to + len - 8));
+	} else {
+		etw_copy(to, from, len);
+	}
+}
+
+/* Sizes of payload that fit into any relay. */
+#define ETW_SHORT_PAYLOAD	(ETW_SUBBUF_SIZE_MIN - 128)
+
+/*
+ * Write the record with payload @payload of at most ETW_SHORT_PAYLOAD bytes. What is unusual goes the long way, with all that
+ * follows.
+ */
+static __always_inline void etw_end_short(const struct etw_event *event, const void *payload, const u32 len)
 {
 	const struct etw_target *t = event->targets->t;
 	const u64 ids = etw_ids(current);
 	u32 records;
 
-	BUILD_BUG_ON(!__builtin_constant_p(len) || len > ETW_SUBBUF_SIZE_MIN - 128);
 	do {
 		struct etw_relay *r = this_cpu_read(*t->relays);
 		struct etw_reservation res __uninitialized;
@@ -176,7 +227,10 @@ static __always_inline void etw_end(const struct etw_event *event, const void *p
 		h->timestamp = res.ts;
 		put_unaligned(ids, (u64 *)(res.to + offsetof(struct etw_record_compact, tid)));
 		ETW_STEP(r, HEADER, res.at);
-		memcpy(h + 1, payload, len);
+		if (__builtin_constant_p(len))
+			memcpy(h + 1, payload, len);
+		else
+			etw_copy_words((u8 *)(h + 1), payload, len);
 		ETW_STEP(r, PART, res.at);
 		records = etw_relay_commit(r, &res);
 		this_cpu_inc(t->counts->written);
@@ -187,6 +241,16 @@ static __always_inline void etw_end(const struct etw_event *event, const void *p
 		}
 	} while ((++t)->relays);
 	__this_cpu_dec(etw_nesting);
+}
+
+/*
+ * The same for a payload of constant size. Inline, so that the copy is a few moves: on the usual way nothing is called, so
+ * nothing is kept in registers that would have to be saved.
+ */
+static __always_inline void etw_end(const struct etw_event *event, const void *payload, const u32 len)
+{
+	BUILD_BUG_ON(!__builtin_constant_p(len) || len > ETW_SHORT_PAYLOAD);
+	etw_end_short(event, payload, len);
 }
 
 /*

@@ -81,41 +81,6 @@ static u8 *put_extended(u8 *to, const struct etw_target *t, u64 ts)
 	return to + sizeof(*h);
 }
 
-static __always_inline void copy16(u8 *to, const u8 *from)
-{
-	const u64 first = get_unaligned((const u64 *)from), second = get_unaligned((const u64 *)from + 1);
-
-	put_unaligned(first, (u64 *)to);
-	put_unaligned(second, (u64 *)to + 1);
-}
-
-static __always_inline void copy32(u8 *to, const u8 *from)
-{
-	copy16(to, from);
-	copy16(to + 16, from + 16);
-}
-
-/*
- * Of what is mostly a few words: as much from its beginning and to its end, over each other. For more the memory's function is
- * quicker.
- */
-static __always_inline void copy_payload(u8 *to, const u8 *from, size_t len)
-{
-	if (unlikely(len - 16 > 112)) {
-		memcpy(to, from, len);
-	} else if (len <= 32) {
-		copy16(to, from);
-		copy16(to + len - 16, from + len - 16);
-	} else {
-		copy32(to, from);
-		if (len > 64) {
-			copy32(to + 32, from + 32);
-			copy32(to + len - 64, from + len - 64);
-		}
-		copy32(to + len - 32, from + len - 32);
-	}
-}
-
 static __always_inline void copy_run(const struct etw_run *run, const struct etw_target *t, const struct etw_reservation *res,
 				     bool extended)
 {
@@ -126,7 +91,7 @@ static __always_inline void copy_run(const struct etw_run *run, const struct etw
 		const u32 size = get_unaligned((const u32 *)from);
 		const u32 len = size - sizeof(struct etw_write);
 
-		copy_payload(to, from + sizeof(struct etw_write), len);
+		etw_copy_payload(to, from + sizeof(struct etw_write), len);
 		from += size;
 		if (from == end)
 			break;
@@ -268,7 +233,7 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 			h->id = t->class_id;
 			h->timestamp = res.ts;
 			put_unaligned(ids, (u64 *)(res.to + offsetof(struct etw_record_compact, tid)));
-			copy_payload((u8 *)(h + 1), payload, size - sizeof(*h));
+			etw_copy_payload((u8 *)(h + 1), payload, size - sizeof(*h));
 		} else {
 			copy_run(run, t, &res, false);
 		}

@@ -96,3 +96,15 @@ download()
 	fi
 	printf '%s\n' "$file"
 }
+
+# Downloads the newest of every PACKAGE and of all that they depend on, down to libc, into DIRECTORY; apt checks the sums. On
+# which system they will run is not this machine's business, so nothing counts as installed.
+download_closure()
+{
+	local dir=$1
+
+	shift
+	mkdir -p "$dir/partial"
+	private_apt apt-get -y --no-install-recommends --download-only -o "Dir::Cache::archives=$dir" install "$@" \
+		>"$APT/closure.log" 2>&1 || die -s "$ST_SKIP" "$*: the mirror does not have all of it; see $APT/closure.log"
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a traced event costs, in guest instructions, against the goals of the project; TAP. It owns the workloads and
+ * What a traced event costs, in guest instructions, against the goals of the project; TAP. It owns the sessions and
  * the arithmetic and knows the ABI only. It must run alone on one CPU under -icount, where the time stamp counter
  * counts instructions: cost.md says why the figures can be trusted, and how to see which instructions they are.
  */
@@ -9,8 +9,6 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,40 +17,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include <linux/etw.h>
 
-#define MAX_REPS 31
+#include "counted.h"
+
 #define MAX_SESSIONS 4
-#define BLOCK_SIZE 4096
-#define PAGE 4096
+#define TESTS_PER_WORKLOAD 5
 
 /* Instructions an event, each at most. */
+#define GOAL_EVENT 180		/* one session */
+#define GOAL_SWITCH 220	/* the same, sched_switch */
 #define GOAL_FURTHER 80		/* another session with the same clock */
 #define GOAL_REJECTED 60	/* by the pid filter */
 #define GOAL_NOTHING 5		/* no session wants the event: what remains is the noise of the measurement */
 
-static int control = -1, device = -1;
+static int control = -1;
 static int reps = 7;
 static int test_nr, failed;
-
-__attribute__((format(printf, 1, 2), noreturn)) static void die(const char *fmt, ...)
-{
-	va_list ap;
-
-	printf("Bail out! ");
-	va_start(ap, fmt);
-	vprintf(fmt, ap);
-	va_end(ap);
-	printf(": %s\n", strerror(errno));
-	exit(1);
-}
 
 __attribute__((format(printf, 2, 3))) static void result(bool ok, const char *fmt, ...)
 {
@@ -66,92 +51,6 @@ __attribute__((format(printf, 2, 3))) static void result(bool ok, const char *fm
 	fflush(stdout);
 	failed += !ok;
 }
-
-static void write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		printf("# %s: %s\n", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-}
-
-/*
- * Workloads: each runs @n iterations, of which each makes the events named.
- */
-
-static char *pages;
-static int to_peer[2], to_us[2];
-static void *io_buffer;
-
-/* Reading an untouched page maps the zero page: nothing is allocated, so the cost of a fault does not wander. */
-static void run_faults(int n)
-{
-	for (int i = 0; i < n; i++)
-		(void)*(volatile char *)(pages + (size_t)i * PAGE);
-}
-
-static void after_faults(int n)
-{
-	if (madvise(pages, (size_t)n * PAGE, MADV_DONTNEED))
-		die("madvise");
-}
-
-static void run_reads(int n)
-{
-	for (int i = 0; i < n; i++)
-		if (pread(device, io_buffer, BLOCK_SIZE, (off_t)(i & 1023) * BLOCK_SIZE) != BLOCK_SIZE)
-			die("/dev/nullb0: read");
-}
-
-static void run_ping_pong(int n)
-{
-	char c = 'x';
-
-	for (int i = 0; i < n; i++)
-		if (write(to_peer[1], &c, 1) != 1 || read(to_us[0], &c, 1) != 1)
-			die("pipe");
-}
-
-static void *peer(void *unused)
-{
-	char c;
-
-	(void)unused;
-	while (read(to_peer[0], &c, 1) == 1)
-		if (write(to_us[1], &c, 1) != 1)
-			die("pipe");
-	return NULL;
-}
-
-static void after_nothing(int n)
-{
-	(void)n;
-}
-
-struct workload {
-	const char *label;
-	const char *provider;
-	const char *events[2];
-	unsigned int per_iteration;	/* events */
-	int n;				/* iterations of one repetition: all records fit a default relay */
-	int goal;
-	void (*run)(int n);
-	void (*after)(int n);
-};
-
-static const struct workload workloads[] = {
-	{ "page_fault_user", "fault", { "page_fault_user" }, 1, 4096, 180, run_faults, after_faults },
-	{ "block_rq_issue and _complete", "block", { "block_rq_issue", "block_rq_complete" }, 2, 3000, 180, run_reads,
-	  after_nothing },
-	{ "block_rq_issue", "block", { "block_rq_issue" }, 1, 3000, 180, run_reads, after_nothing },
-	{ "block_rq_complete", "block", { "block_rq_complete" }, 1, 3000, 180, run_reads, after_nothing },
-	{ "sched_switch", "sched", { "sched_switch" }, 2, 2500, 220, run_ping_pong, after_nothing },
-};
-
-#define NR_WORKLOADS (int)(sizeof(workloads) / sizeof(workloads[0]))
-#define TESTS_PER_WORKLOAD 5
 
 /*
  * Sessions.
@@ -290,49 +189,6 @@ static int probes_attached(const char *tracepoint)
  * Measuring.
  */
 
-struct series {
-	double value[MAX_REPS];		/* sorted, instructions an iteration */
-};
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/*
- * The figure of a series: its lower quartile. Repetitions differ by less than one instruction, but for some of those of
- * the ping-pong, traced or not, that take 27 more an iteration from some moment on (housekeeping of the kernel); the
- * median would now and then compare one kind with the other.
- */
-static double typical(const struct series *s)
-{
-	return s->value[reps / 4];
-}
-
-static struct series measure(const struct workload *w)
-{
-	const struct timespec drain = { .tv_nsec = 200000000 };
-	struct series s;
-
-	/* The first, short one warms up. */
-	for (int r = -1; r < reps; r++) {
-		int n = r < 0 ? w->n / 8 : w->n;
-		uint64_t begin, end;
-
-		nanosleep(&drain, NULL);
-		begin = __rdtsc();
-		w->run(n);
-		end = __rdtsc();
-		w->after(n);
-		if (r >= 0)
-			s.value[r] = (double)(end - begin) / n;
-	}
-	qsort(s.value, reps, sizeof(s.value[0]), compare);
-	return s;
-}
-
 struct cost {
 	double typical, min, max;	/* added instructions an event */
 };
@@ -344,14 +200,8 @@ static struct cost added(const struct workload *w, const struct series *base, co
 	return (struct cost){
 		(typical(traced) - m) / w->per_iteration,
 		(traced->value[0] - m) / w->per_iteration,
-		(traced->value[reps - 1] - m) / w->per_iteration,
+		(traced->value[traced->reps - 1] - m) / w->per_iteration,
 	};
-}
-
-/* How many events of the workload the sessions must have seen: all repetitions and the warm-up. */
-static uint64_t expected(const struct workload *w)
-{
-	return (uint64_t)w->per_iteration * ((uint64_t)w->n * reps + w->n / 8);
 }
 
 struct setup {
@@ -370,7 +220,7 @@ static struct cost run(const struct workload *w, const struct setup *setup, cons
 	int fds[MAX_SESSIONS];
 
 	*why = NULL;
-	base = measure(w);
+	base = measure(w, reps);
 	for (int i = 0; i < setup->nr; i++) {
 		char name[32];
 
@@ -382,16 +232,16 @@ static struct cost run(const struct workload *w, const struct setup *setup, cons
 	}
 	for (int i = 0; i < setup->nr; i++)
 		before[i] = session_counts(fds[i]);
-	traced = measure(w);
+	traced = measure(w, reps);
 	for (int i = 0; i < setup->nr; i++) {
 		after = session_counts(fds[i]);
 		if (after.lost != before[i].lost)
 			*why = "events were lost";
-		else if (setup->only && after.filtered - before[i].filtered < expected(w))
+		else if (setup->only && after.filtered - before[i].filtered < measured_events(w, reps))
 			*why = "fewer events were filtered than happened";
 		else if (setup->only && after.written != before[i].written)
 			*why = "an event passed the filter";
-		else if (!setup->only && after.written - before[i].written < expected(w))
+		else if (!setup->only && after.written - before[i].written < measured_events(w, reps))
 			*why = "fewer events were written than happened";
 	}
 	for (int i = 0; i < setup->nr; i++) {
@@ -431,7 +281,7 @@ static double unwanted(const struct workload *w)
 	struct cost c;
 	int fd, probes = 0;
 
-	none = measure(w);
+	none = measure(w, reps);
 	fd = session_create("cost-other", ETW_SESSION_OVERWRITE);
 	session_enable(fd, &other, 0);
 	for (int i = 0; i < 2 && w->events[i]; i++) {
@@ -440,7 +290,7 @@ static double unwanted(const struct workload *w)
 		if (n)
 			probes = n;
 	}
-	idle = measure(w);
+	idle = measure(w, reps);
 	close(fd);
 	c = added(w, &none, &idle);
 	result(probes == 0 && c.typical <= GOAL_NOTHING && c.typical >= -GOAL_NOTHING,
@@ -473,6 +323,7 @@ static void workload_costs(const struct workload *w, pid_t stranger)
 		{ 2, ETW_SESSION_OVERWRITE, false, 0 },
 		{ 4, ETW_SESSION_OVERWRITE, false, 0 },
 	};
+	const int goal = strcmp(w->label, "sched_switch") ? GOAL_EVENT : GOAL_SWITCH;
 	const struct setup read = { 1, 0, true, 0 }, rejected = { 1, ETW_SESSION_OVERWRITE, false, stranger };
 	const char *why, *problem = NULL;
 	struct cost c[3], reading, filtered;
@@ -481,61 +332,19 @@ static void workload_costs(const struct workload *w, pid_t stranger)
 	for (int i = 0; i < 3; i++) {
 		c[i] = run(w, &one[i], &why);
 		if (i == 0)
-			report(w, "one session that overwrites", c[0], w->goal, why);
+			report(w, "one session that overwrites", c[0], goal, why);
 		if (why)
 			problem = why;
 	}
 	more = further(w, c, problem);
 	reading = run(w, &read, &why);
-	report(w, "one session with a reader", reading, w->goal, why);
+	report(w, "one session with a reader", reading, goal, why);
 	filtered = run(w, &rejected, &why);
 	report(w, "rejected by pid", filtered, GOAL_REJECTED, why);
 	nothing = unwanted(w);
 	printf("# cost of %s, instructions an event: one session %.0f, with a reader %.0f, a further session %.0f, ",
 	       w->label, c[0].typical, reading.typical, more);
 	printf("rejected by pid %.0f, unwanted %.0f\n", filtered.typical, nothing);
-}
-
-/* 10,000 rounds of a loop of 4 instructions: exactly that many, plus a few, if the counter counts instructions. */
-static bool counts_instructions(void)
-{
-	uint64_t begin, end, n = 10000, x = 0;
-
-	begin = __rdtsc();
-	asm volatile("1: add $1, %0\n\tadd $1, %0\n\tsub $1, %1\n\tjnz 1b"
-		     : "+r"(x), "+r"(n));
-	end = __rdtsc();
-	printf("# 40000 instructions take %llu units of the time stamp counter\n", (unsigned long long)(end - begin));
-	return end - begin >= 40000 && end - begin < 80000;
-}
-
-static void prepare(void)
-{
-	struct sched_param fifo = { .sched_priority = 1 };
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(0, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die("affinity");
-	/* Nothing else runs while a repetition does: not the reader, and no kernel thread of ordinary priority. */
-	write_file("/proc/sys/kernel/sched_rt_runtime_us", "-1");
-	write_file("/proc/sys/kernel/perf_cpu_time_max_percent", "0");
-	write_file("/sys/block/nullb0/queue/scheduler", "none");
-	control = open("/dev/etw", O_RDWR | O_CLOEXEC);
-	if (control < 0)
-		die("/dev/etw");
-	device = open("/dev/nullb0", O_RDONLY | O_DIRECT);
-	if (device < 0)
-		die("/dev/nullb0 (modprobe null_blk queue_mode=2 irqmode=0 submit_queues=1)");
-	io_buffer = aligned_alloc(BLOCK_SIZE, BLOCK_SIZE);
-	pages = mmap(NULL, (size_t)workloads[0].n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!io_buffer || pages == MAP_FAILED)
-		die("memory");
-	memset(io_buffer, 0, BLOCK_SIZE);
-	madvise(pages, (size_t)workloads[0].n * PAGE, MADV_NOHUGEPAGE);
-	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &fifo))
-		die("real-time priority");
 }
 
 /* One session and a few events, for cost_profile to step through. @only: the pid that the filter lets pass, or 0. */
@@ -546,7 +355,8 @@ static int profile(const struct workload *w, int n, pid_t only)
 	session_enable(fd, w, only);
 	for (int i = 0; i < 4; i++) {
 		w->run(n);
-		w->after(n);
+		if (w->after)
+			w->after(n);
 	}
 	session_disable(fd, w);
 	close(fd);
@@ -561,10 +371,8 @@ int main(int argc, char **argv)
 		{ "rejected", no_argument, NULL, 'x' },
 		{}
 	};
-	pthread_attr_t attr;
 	const char *only = NULL;
 	bool rejected = false;
-	pthread_t thread;
 	pid_t stranger;
 	int opt;
 
@@ -593,16 +401,10 @@ int main(int argc, char **argv)
 		for (;;)
 			pause();
 	}
-	prepare();
-	if (pipe(to_peer) || pipe(to_us))
-		die("pipe");
-	pthread_attr_init(&attr);
-	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
-	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
-	pthread_attr_setschedparam(&attr, &(struct sched_param){ .sched_priority = 1 });
-	errno = pthread_create(&thread, &attr, peer, NULL);
-	if (errno)
-		die("thread");
+	counted_prepare();
+	control = open("/dev/etw", O_RDWR | O_CLOEXEC);
+	if (control < 0)
+		die("/dev/etw");
 
 	for (int i = 0; only && i < NR_WORKLOADS; i++)
 		if (!strcmp(only, workloads[i].label))

@@ -310,8 +310,14 @@ static char *clean(char *buf, const char *text, size_t len, bool escape)
 	char *p = buf;
 
 	while (len) {
-		int n = utf8_len(s, len);
+		int n;
 
+		if (*s >= 0x20 && *s < 0x7f) {
+			*p++ = *s++;
+			len--;
+			continue;
+		}
+		n = utf8_len(s, len);
 		if (!n) {
 			memcpy(p, "\xef\xbf\xbd", 3);
 			p += 3;

@@ -4,7 +4,6 @@
 
 #include "print.h"
 
-#include <inttypes.h>
 #include <json-c/json.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,9 +37,83 @@ const char *provider_short(const char *name)
 	return strncmp(name, kernel, sizeof(kernel) - 1) ? name : name + sizeof(kernel) - 1;
 }
 
+/*
+ * Lines are put together here and given to stdout as one piece; printf() would take most of the time of a dump.
+ */
+static char line[16384];
+static size_t used;
+
+static void put_line(void)
+{
+	fwrite(line, 1, used, stdout);
+	used = 0;
+}
+
+static void put_char(char c)
+{
+	if (used == sizeof(line))
+		put_line();
+	line[used++] = c;
+}
+
+static void put_bytes(const char *text, size_t len)
+{
+	if (len <= 16 && used + 16 <= sizeof(line)) {
+		/* mostly so: cheaper than a call */
+		for (size_t i = 0; i < len; i++)
+			line[used + i] = text[i];
+		used += len;
+		return;
+	}
+	if (len > sizeof(line) - used)
+		put_line();
+	if (len > sizeof(line)) {
+		fwrite(text, 1, len, stdout);
+		return;
+	}
+	memcpy(line + used, text, len);
+	used += len;
+}
+
+static void put_text(const char *text)
+{
+	put_bytes(text, strlen(text));
+}
+
+static void put_number(__u64 value)
+{
+	char digits[20];
+	unsigned int n = 0;
+
+	do
+		digits[sizeof(digits) - ++n] = '0' + value % 10;
+	while (value /= 10);
+	put_bytes(digits + sizeof(digits) - n, n);
+}
+
+/* Nanoseconds behind a point: nine digits. */
+static void put_fraction(unsigned int ns)
+{
+	char digits[10] = ".";
+
+	for (int i = 9; i; i--, ns /= 10)
+		digits[i] = '0' + ns % 10;
+	put_bytes(digits, sizeof(digits));
+}
+
+static void put_integer(__s64 value)
+{
+	if (value < 0)
+		put_char('-');
+	put_number(value < 0 ? -(__u64)value : (__u64)value);
+}
+
 static void put_seconds(__s64 ns)
 {
-	printf("%s%" PRId64 ".%09" PRId64, ns < 0 ? "-" : "", (int64_t)llabs(ns / NSEC), (int64_t)llabs(ns % NSEC));
+	if (ns < 0)
+		put_char('-');
+	put_number(llabs(ns / NSEC));
+	put_fraction(llabs(ns % NSEC));
 }
 
 static void put_time(struct print *p, const struct etw_event *event)
@@ -48,7 +121,7 @@ static void put_time(struct print *p, const struct etw_event *event)
 	time_t second = event->epoch / NSEC;
 	struct tm tm;
 
-	putchar('[');
+	put_char('[');
 	switch (p->time) {
 	case PRINT_LOCAL:
 	case PRINT_UTC:
@@ -60,7 +133,8 @@ static void put_time(struct print *p, const struct etw_event *event)
 			strftime(p->clock, sizeof(p->clock), "%H:%M:%S", &tm);
 			p->second = second;
 		}
-		printf("%s.%09" PRId64, p->clock, (int64_t)(event->epoch % NSEC));
+		put_text(p->clock);
+		put_fraction(llabs(event->epoch % NSEC));
 		break;
 	case PRINT_CLOCK:
 		put_seconds(event->time);
@@ -72,36 +146,108 @@ static void put_time(struct print *p, const struct etw_event *event)
 		put_seconds(event->epoch);
 		break;
 	}
-	fputs("] (+", stdout);
+	put_text("] (+");
 	put_seconds(p->begun ? event->epoch - p->last : 0);
-	putchar(')');
+	put_char(')');
 	p->last = event->epoch;
 	p->begun = true;
 }
 
+/* Nothing in it has to be escaped. */
+static bool plain(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((signed char)text[i] < ' ' || text[i] == 0x7f || text[i] == '"')
+			return false;
+	return true;
+}
+
 static void put_quoted(const char *text, size_t len)
 {
-	char small[1024], *buf = 4 * len < sizeof(small) ? small : xmalloc(4 * len + 1);
+	char small[1024], *buf;
 
+	if (plain(text, len)) {
+		put_char('"');
+		put_bytes(text, len);
+		put_char('"');
+		return;
+	}
+	buf = 4 * len < sizeof(small) ? small : xmalloc(4 * len + 1);
 	text_safe(buf, text, len);
-	putchar('"');
+	put_char('"');
 	for (const char *c = buf; *c; c++) {
 		if (*c == '"')
-			putchar('\\');
-		putchar(*c);
+			put_char('\\');
+		put_char(*c);
 	}
-	putchar('"');
+	put_char('"');
 	if (buf != small)
 		free(buf);
 }
 
-static void put_field(const struct etw_event *event, unsigned int i)
+/* " name=" of each field of a class; copied whole, so that it takes a few moves. */
+struct label {
+	size_t len;
+	char text[ETW_NAME_SIZE + 8];
+};
+
+static struct label **labels;		/* by class index */
+static unsigned int nr_labels;
+
+static const struct label *labels_of(const struct etw_class *cls)
+{
+	struct label *made;
+
+	if (cls->index >= nr_labels) {
+		struct label **more = xmalloc((cls->index + 32) * sizeof(*more));
+
+		if (labels)
+			memcpy(more, labels, nr_labels * sizeof(*more));
+		free(labels);
+		labels = more;
+		nr_labels = cls->index + 32;
+	}
+	if (!labels[cls->index]) {
+		made = xmalloc(cls->nr_fields * sizeof(*made));
+		for (unsigned int i = 0; i < cls->nr_fields; i++)
+			made[i].len = snprintf(made[i].text, sizeof(made[i].text), " %s=", cls->fields[i].name);
+		labels[cls->index] = made;
+	}
+	return labels[cls->index];
+}
+
+static void put_label(const struct label *label, const struct etw_field *f)
+{
+	if (label->len < sizeof(label->text) && used + sizeof(label->text) <= sizeof(line)) {
+		memcpy(line + used, label->text, sizeof(label->text));
+		used += label->len;
+		return;
+	}
+	put_char(' ');
+	put_text(f->name);
+	put_char('=');
+}
+
+static bool is_plain_number(const struct etw_field *f)
+{
+	return f->type <= ETW_TYPE_S64 && !f->map && f->array == ETW_ARRAY_NONE &&
+	       (f->format == ETW_FORMAT_DEFAULT || f->format == ETW_FORMAT_PID);
+}
+
+static void put_field(const struct etw_event *event, unsigned int i, const struct label *label)
 {
 	const struct etw_field *f = &event->cls->fields[i];
 	char small[1024];
 	size_t len;
 
-	printf(" %s=", f->name);
+	put_label(label, f);
+	if (is_plain_number(f)) {
+		if (f->type >= ETW_TYPE_S8)
+			put_integer(etw_event_int(event, i));
+		else
+			put_number(etw_event_uint(event, i));
+		return;
+	}
 	if (f->type == ETW_TYPE_CHARS || f->type == ETW_TYPE_STRING) {
 		const char *text = etw_event_string(event, i, &len);
 
@@ -110,12 +256,12 @@ static void put_field(const struct etw_event *event, unsigned int i)
 	}
 	len = etw_event_format(event, i, small, sizeof(small));
 	if (len < sizeof(small)) {
-		fputs(small, stdout);
+		put_bytes(small, len);
 	} else {
 		char *buf = xmalloc(len + 1);
 
 		etw_event_format(event, i, buf, len + 1);
-		fputs(buf, stdout);
+		put_bytes(buf, len);
 		free(buf);
 	}
 }
@@ -221,6 +367,7 @@ static void print_json(struct print *p, struct tasks *tasks, const struct etw_ev
 
 void print_event(struct print *p, struct tasks *tasks, const struct etw_event *event)
 {
+	const struct label *label;
 	const char *comm;
 
 	if (json) {
@@ -228,17 +375,37 @@ void print_event(struct print *p, struct tasks *tasks, const struct etw_event *e
 		return;
 	}
 	put_time(p, event);
-	if (p->trace)
-		printf(" trace %u", event->trace);
-	printf(" cpu %u %d/%d ", event->cpu, event->tid, event->pid);
+	if (p->trace) {
+		put_text(" trace ");
+		put_number(event->trace);
+	}
+	put_text(" cpu ");
+	put_number(event->cpu);
+	put_char(' ');
+	put_integer(event->tid);
+	put_char('/');
+	put_integer(event->pid);
+	put_char(' ');
 	comm = tasks_comm(tasks, event->tid, event->cpu);
 	if (comm) {
 		char buf[80];
 
-		printf("%s ", text_safe(buf, comm, strlen(comm)));
+		put_text(text_safe(buf, comm, strlen(comm)));
+		put_char(' ');
 	}
-	printf("%s/%s", provider_short(event->cls->provider), event->cls->name);
+	put_text(provider_short(event->cls->provider));
+	put_char('/');
+	put_text(event->cls->name);
+	label = labels_of(event->cls);
 	for (unsigned int i = 0; i < event->cls->nr_fields; i++)
-		put_field(event, i);
-	putchar('\n');
+		put_field(event, i, &label[i]);
+	put_char('\n');
+	if (used > sizeof(line) / 2)
+		put_line();
+}
+
+void print_flush(void)
+{
+	put_line();
+	fflush(stdout);
 }

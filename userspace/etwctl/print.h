@@ -33,6 +33,9 @@ int print_time_option(struct print *p, const char *arg);
  */
 void print_event(struct print *p, struct tasks *tasks, const struct etw_event *event);
 
+/* Gives what print_event() has gathered to stdout, and on: before one waits for events, and at the end. */
+void print_flush(void);
+
 /* A provider's name as lines show it: without "Linux-Kernel-". */
 const char *provider_short(const char *name);
 

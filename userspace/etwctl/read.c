@@ -102,7 +102,7 @@ static int read_all(struct reader *r)
 		ret = etw_consumer_next(r->consumer, &event, r->live ? 0 : -1);
 		if (ret == -EAGAIN && r->live) {
 			if (printed)
-				fflush(stdout);
+				print_flush();
 			printed = false;
 			/* A loss is news that cannot wait for the end. */
 			status = filter_report(r->consumer, false, &r->reported);
@@ -125,7 +125,7 @@ static int read_all(struct reader *r)
 		if (ferror(stdout))
 			return STATUS_FAILED;	/* nobody reads any more */
 	}
-	fflush(stdout);
+	print_flush();
 	status = filter_report(r->consumer, false, &r->reported);
 	if (ret < 0 && ret != -EINTR)
 		status = worse(fail_etw(ret, NULL), status);

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+/* Keys are thread ids, which differ in their low bits. */
+#define HASH_FUNCTION(key, size, hash) ((hash) = *(const __s32 *)(key) * 0x9e3779b1U)
 #include <uthash.h>
 
 #define COMM_SIZE 16
@@ -59,7 +61,8 @@ struct tasks {
 	struct task *by_tid;
 	struct plan *plans;		/* by class index */
 	unsigned int nr_plans;
-	char idle[COMM_SIZE];
+	char idle[COMM_SIZE];		/* of @idle_cpu */
+	__u32 idle_cpu;
 };
 
 struct tasks *tasks_new(void)
@@ -174,7 +177,9 @@ const char *tasks_comm(struct tasks *t, __s32 tid, __u32 cpu)
 	struct task *task;
 
 	if (!tid) {
-		snprintf(t->idle, sizeof(t->idle), "swapper/%u", cpu);
+		if (cpu != t->idle_cpu || !t->idle[0])
+			snprintf(t->idle, sizeof(t->idle), "swapper/%u", cpu);
+		t->idle_cpu = cpu;
 		return t->idle;
 	}
 	HASH_FIND_INT(t->by_tid, &tid, task);

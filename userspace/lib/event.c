@@ -194,6 +194,28 @@ __attribute__((format(printf, 2, 3))) static void put(struct text *t, const char
 	put_string(t, tmp);
 }
 
+/* Most fields are whole numbers: these two are many times as fast as put(). */
+static void put_decimal(struct text *t, __u64 value)
+{
+	char digits[20];
+	unsigned int n = 0;
+
+	do
+		digits[n++] = '0' + value % 10;
+	while (value /= 10);
+	while (n)
+		put_char(t, digits[--n]);
+}
+
+static void put_hexadecimal(struct text *t, __u64 value)
+{
+	int shift = value ? (63 - __builtin_clzll(value)) & ~3 : 0;
+
+	put_string(t, "0x");
+	for (; shift >= 0; shift -= 4)
+		put_char(t, "0123456789abcdef"[value >> shift & 15]);
+}
+
 /* Length of the valid UTF-8 sequence of more than one byte at @p, 0 if there is none (overlong forms are none). */
 static unsigned int utf8_length(const __u8 *p, size_t len)
 {
@@ -320,7 +342,7 @@ static void put_number(struct text *t, const struct etw_field *f, const __u8 *p)
 	}
 	switch (f->format) {
 	case ETW_FORMAT_HEX:
-		put(t, "0x%llx", (unsigned long long)unsigned_value);
+		put_hexadecimal(t, unsigned_value);
 		return;
 	case ETW_FORMAT_OCTAL:
 		put(t, "0%llo", (unsigned long long)unsigned_value);
@@ -329,8 +351,9 @@ static void put_number(struct text *t, const struct etw_field *f, const __u8 *p)
 		put_time(t, (__s64)value);
 		return;
 	case ETW_FORMAT_DEV:
-		put(t, "%llu:%llu", (unsigned long long)(unsigned_value >> 20),
-		    (unsigned long long)(unsigned_value & 0xfffff));
+		put_decimal(t, unsigned_value >> 20);
+		put_char(t, ':');
+		put_decimal(t, unsigned_value & 0xfffff);
 		return;
 	case ETW_FORMAT_ERRNO:
 		error = is_signed(f->type) ? (__s64)value : (__s64)unsigned_value;
@@ -340,12 +363,14 @@ static void put_number(struct text *t, const struct etw_field *f, const __u8 *p)
 		}
 		break;
 	}
-	if (f->type == ETW_TYPE_POINTER)
-		put(t, "0x%llx", (unsigned long long)value);
-	else if (is_signed(f->type))
-		put(t, "%lld", (long long)value);
-	else
-		put(t, "%llu", (unsigned long long)value);
+	if (f->type == ETW_TYPE_POINTER) {
+		put_hexadecimal(t, value);
+	} else if (is_signed(f->type) && (__s64)value < 0) {
+		put_char(t, '-');
+		put_decimal(t, -value);
+	} else {
+		put_decimal(t, value);
+	}
 }
 
 static void put_hex(struct text *t, const __u8 *p, size_t len)

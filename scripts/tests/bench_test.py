@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""What selftests/bench/report promises: results read line by line, the table, and goals judged with the README's list. Prints TAP."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+REPORT = os.path.join(TOP, 'selftests', 'bench', 'report')
+
+LINES = '''\
+clock mono_fast 45
+fact erms 1
+modprobe: something the guest says
+result none sched_switch 0 untraced 6177.0 6177.0 6204.0 - - - -
+result etw sched_switch 1 record 192.0 191.5 204.0 30.20 0 27500 90.0
+result etw sched_switch 2 record 254.0 254.0 254.5 - 0 27500 90.0
+result etw sched_switch 4 record 440.0 440.0 440.0 - 0 27500 90.0
+result etw sched_switch 1 rejected 44.0 44.0 44.0 - 0 - 0.0
+result etw page_fault_user 1 record 150.0 150.0 150.0 30.00 0 20480 90.0
+result lttng sched_switch 1 record 953.0 950.0 960.0 - 3 - 290.5
+result lttng sched_switch 1 record-ids 1020.0 1020.0 1020.0 29.00 0 27500 300.0
+result etw block_rq 1 record 1
+'''
+
+number = failed = 0
+
+
+def result(good, what, *more):
+    global number, failed
+    number += 1
+    failed += not good
+    if not good:
+        for text in more:
+            print('\n'.join('# ' + line for line in str(text).split('\n')))
+    print(('ok' if good else 'not ok') + f' {number} - {what}')
+
+
+def report(*args):
+    done = subprocess.run([REPORT, *args], capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+def run(work, lines, readme):
+    """The results, the table, and status and lines of the judge."""
+    paths = {name: os.path.join(work, name) for name in ('lines', 'json', 'readme')}
+    for name, text in (('lines', lines), ('readme', readme)):
+        with open(paths[name], 'w', encoding='utf-8') as f:
+            f.write(text)
+    _, data = report('collect', paths['lines'])
+    with open(paths['json'], 'w', encoding='utf-8') as f:
+        f.write(data)
+    return json.loads(data), report('table', paths['json'])[1], *report('judge', paths['json'], paths['readme'])
+
+
+def main():
+    print('TAP version 13\n1..14')
+    with tempfile.TemporaryDirectory() as work:
+        data, text, status, said = run(work, LINES, '')
+        first = data['results'][1]
+        result(len(data['results']) == 8, 'whole results only', data)
+        result(first == {'tracer': 'etw', 'workload': 'sched_switch', 'sessions': 1, 'case': 'record', 'instructions': 192,
+                         'min': 191.5, 'max': 204, 'bytes': 30.2, 'lost': 0, 'events': 27500, 'consumer': 90},
+               'a result, field by field', first)
+        result(data['results'][0]['bytes'] is None, 'what is not known is null', data['results'][0])
+        result('| etw | record | 192 [192..204] | 254 | 440 | 30.2 | 0 | 90 |' in text, 'a row, its spread beside it', text)
+        result('| lttng | record | 953 [950..960] |  |  | - | 3 | 290 |' in text, 'a row with sessions not measured', text)
+        _, short = report('summary', os.path.join(work, 'json'))
+        result('| etw, record | 192 (30) |\n' in short and '| lttng, record | 953 |' in short and 'bpf' not in short,
+               'the short table: one session, the workloads that were run untraced', short)
+        result('(untraced 6177 in all)' in text, 'the untraced workload', text)
+        result(status == 1 and 'missed: sched_switch, a further session: 82.7 of at most 80: the README does not' in said,
+               'a missed goal, the worst of what further sessions cost', status, said)
+        result('met: page_fault_user without the clock: 105.0' in said, 'the clock taken out', said)
+        result('met: sched_switch, bytes more than LTTng: 1.2 of at most 2' in said, 'bytes against LTTng with contexts', said)
+        result('not measured: user event\n' in said, 'what was not measured is said', said)
+        _, _, status, said = run(work, LINES, 'Text.\n| missed: sched_switch, a further session | 83 | because |\n')
+        result(status == 0 and 'as the README says' in said, 'a missed goal that the README lists', status, said)
+        _, _, status, said = run(work, LINES, '| missed: sched_switch, a further session | 83 |\n| missed: a goal of old | 1 |\n')
+        result(status == 1 and 'a goal that there is not: a goal of old' in said, 'a listed goal that there is not', status, said)
+        _, _, status, said = run(work, LINES + 'failed lttng block_rq 1 record\n',
+                                 '| missed: sched_switch, a further session | 83 |\n')
+        result(status == 1 and 'could not be measured: lttng block_rq 1 record' in said, 'a measurement that failed', status, said)
+    return failed != 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

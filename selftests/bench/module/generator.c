@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The generator of the benchmark: writing N to the parameter generate makes N small events in a loop, through etw.ko's functions
+ * for modules if a session wants them, and through a tracepoint if somebody is attached there. The parameter clocks tells
+ * what a reading of the clocks costs. It must not know who listens.
+ */
+#include <linux/module.h>
+#include <linux/sched/clock.h>
+#include <linux/timekeeping.h>
+
+#include <asm/msr.h>
+
+#include "../../../kmod/etw_module.h"
+#include "relay.h"
+
+#define CREATE_TRACE_POINTS
+#include "etw_bench_trace.h"
+
+EXPORT_TRACEPOINT_SYMBOL_GPL(etw_bench_event);
+
+static const struct etw_module_field fields[] = {
+	{ "number", ETW_TYPE_U64 },
+	{ "value", ETW_TYPE_U32 },
+};
+
+struct record {
+	u64 number;
+	u32 value;
+} __packed;
+
+static struct etw_module_event event = ETW_MODULE_EVENT("event", ETW_LEVEL_INFO, 0x1, fields);
+static struct etw_module_event *const events[] = { &event };
+static struct etw_module_provider provider = { .name = "Etw-Bench-Module", .events = events, .nr_events = ARRAY_SIZE(events) };
+
+static int generate(const char *text, const struct kernel_param *param)
+{
+	unsigned int n, i;
+	int err = kstrtouint(text, 0, &n);
+
+	if (err)
+		return err;
+	for (i = 0; i < n; i++) {
+		if (etw_module_enabled(&event)) {
+			const struct record r = { i, n };
+
+			etw_module_write(&event, &r, sizeof(r));
+		}
+		trace_etw_bench_event(i, n);
+	}
+	return 0;
+}
+
+static const struct kernel_param_ops generate_ops = { .set = generate };
+module_param_cb(generate, &generate_ops, NULL, 0200);
+
+#define ROUNDS 100
+#define SERIES 20
+
+/* Time stamps are instructions under -icount, the loop's two included; the lowest of some series, for interrupts come between. */
+#define COST(clock) ({						\
+	unsigned int _lowest = UINT_MAX;			\
+	int _i, _s;						\
+								\
+	for (_s = 0; _s < SERIES; _s++) {			\
+		u64 _begin = rdtsc();				\
+								\
+		for (_i = 0; _i < ROUNDS; _i++)			\
+			(void)(clock);				\
+		_lowest = min_t(u64, _lowest, rdtsc() - _begin);	\
+	}							\
+	_lowest / ROUNDS;					\
+})
+
+static int clocks(char *text, const struct kernel_param *param)
+{
+	return sysfs_emit(text, "mono_fast %u\nmonotonic %u\nlocal %u\ntsc %u\n", COST(ktime_get_mono_fast_ns()), COST(ktime_get()),
+			  COST(local_clock()), COST(rdtsc()));
+}
+
+static const struct kernel_param_ops clocks_ops = { .get = clocks };
+module_param_cb(clocks, &clocks_ops, NULL, 0400);
+
+static int __init bench_init(void)
+{
+	return etw_module_register(&provider);
+}
+
+static void __exit bench_exit(void)
+{
+	bench_relay_stop();
+	etw_module_unregister(&provider);
+}
+
+module_init(bench_init);
+module_exit(bench_exit);
+MODULE_DESCRIPTION("Generator and relay of the ETW benchmark");
+MODULE_AUTHOR("The ETW for Linux authors");
+MODULE_LICENSE("GPL");
