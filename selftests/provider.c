@@ -808,6 +808,14 @@ TEST_F(provider, capture)
 	ASSERT_EQ(1, call(asks, ETW_IOC_SESSION_ENABLE, &enable));
 	EXPECT_EQ(0, answer(p, id, event, used));
 	EXPECT_EQ(2, session_query(asks).written);
+	/* Nor what its filter rejects. */
+	enable.any = 0;
+	enable.pids = (uintptr_t)(__s32 []){ 1 };
+	enable.nr_pids = 1;
+	ASSERT_EQ(1, call(asks, ETW_IOC_SESSION_ENABLE, &enable));
+	EXPECT_EQ(0, answer(p, id, event, used));
+	EXPECT_EQ(2, session_query(asks).written);
+	EXPECT_EQ(1, session_provider(asks, self->name).filtered);
 	ASSERT_EQ(0, disable(asks, self->name));
 	EXPECT_EQ(-ENOENT, answer(p, id, event, used));
 	EXPECT_EQ(-ENOENT, request(p, next, NULL));
