@@ -14,7 +14,7 @@ pkgconfig() { pkg-config "$@" libetw; }
 try "pkg-config knows it" pkgconfig --exists
 
 # The manual's example is the program that is built.
-sed -n '/^#include <stdio.h>/,/^\.fi/p' "$root/share/man/man3/libetw.3" | sed -e '/^\.fi/d' -e 's/\\e/\\/g' -e 's/\\-/-/g' >"$work/example.c"
+sed -n '/^#include <stdio.h>/,/^\.EE/p' "$root/share/man/man3/libetw.3" | sed -e '/^\.EE/d' -e 's/\\e/\\/g' -e 's/\\-/-/g' >"$work/example.c"
 # shellcheck disable=SC2046
 try "the manual's example builds with the shared library" \
 	"${CC:-gcc}" -Wall -Wextra -Werror "$work/example.c" -o "$work/shared" $(pkgconfig --cflags --libs)
