@@ -417,6 +417,15 @@ EXPECT ^status 4$
 EXPECT ^\{"error":".*CAP_PERFMON.*","verb":"list","status":4\}$
 RETURN_CODE 4
 
+NAME only_what_is_ones_own_is_listed
+RUN cp "$(command -v etwctl)" /tmp/etwctl-nobody
+RUN su -s /bin/sh nobody -c '/tmp/etwctl-nobody list providers; echo "status $?"; /tmp/etwctl-nobody list events sched'; rc=$?; rm /tmp/etwctl-nobody; exit $rc
+EXPECT only your own are shown; the others with CAP_PERFMON
+EXPECT ^status 0$
+EXPECT 'sched' is not a provider of yours; others are shown with CAP_PERFMON
+EXPECT_NOT Linux-Kernel
+RETURN_CODE 4
+
 NAME other_device_in_its_place
 RUN mount --bind /dev/null /dev/etw || exit 99
 RUN etwctl status; rc=$?; etwctl version; umount /dev/etw; exit $rc

@@ -428,6 +428,25 @@ static void json_provider(const struct etw_provider_list *p, const struct etw_ke
 	json_line(obj);
 }
 
+/* Who may not control sessions is shown what is their own, and nothing of the kernel's. */
+static bool shown_all(struct etw_control *control)
+{
+	struct etw_provider_list p = {};
+
+	while (etw_control_next_provider(control, &p, NULL) == 1)
+		if (p.flags & ETW_PROVIDER_KERNEL)
+			return true;
+	return false;
+}
+
+static int no_provider(struct etw_control *control, const char *name)
+{
+	if (!shown_all(control))
+		return fail(STATUS_DENIED, "'%s' is not a provider of yours; others are shown with CAP_PERFMON or CAP_SYS_ADMIN",
+			    name);
+	return fail(STATUS_FAILED, "'%s' is not a provider; etwctl list providers shows them", name);
+}
+
 static int list_providers(struct etw_control *control, char **which, bool names)
 {
 	struct etw_provider_list p = {};
@@ -438,9 +457,7 @@ static int list_providers(struct etw_control *control, char **which, bool names)
 		memset(&p, 0, sizeof(p));
 		ret = etw_control_find_provider(control, *which, &p, &keywords);
 		if (ret)
-			status =
-				worse(status, fail(status_of(ret),
-						   "'%s' is not a provider; etwctl list providers shows them", *which));
+			status = worse(status, ret == -ENOENT ? no_provider(control, *which) : fail_etw(ret, *which));
 		else if (json)
 			json_provider(&p, keywords);
 		else if (names)
@@ -458,6 +475,8 @@ static int list_providers(struct etw_control *control, char **which, bool names)
 		else
 			show_provider(&p, keywords, false);
 	}
+	if (!ret && !shown_all(control))
+		note("only your own are shown; the others with CAP_PERFMON or CAP_SYS_ADMIN");
 	return ret < 0 ? fail_etw(ret, NULL) : STATUS_OK;
 }
 
@@ -536,8 +555,7 @@ static int list_events(struct etw_control *control, char **which, size_t nr, boo
 
 		if (etw_control_find_provider(control, which[i], &p, NULL)) {
 			free(ids);
-			return fail(STATUS_FAILED, "'%s' is not a provider; etwctl list providers shows them",
-				    which[i]);
+			return no_provider(control, which[i]);
 		}
 		ids[i] = p.id;
 	}
