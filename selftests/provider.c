@@ -810,7 +810,7 @@ TEST_F(provider, capture)
 	EXPECT_EQ(2, session_query(asks).written);
 	/* Nor what its filter rejects. */
 	enable.any = 0;
-	enable.pids = (uintptr_t)(__s32 []){ 1 };
+	enable.pids = (uintptr_t)(__s32[]){ 1 };
 	enable.nr_pids = 1;
 	ASSERT_EQ(1, call(asks, ETW_IOC_SESSION_ENABLE, &enable));
 	EXPECT_EQ(0, answer(p, id, event, used));
