@@ -32,19 +32,28 @@ static const unsigned char nobody; /* the enable byte of what cannot be written 
 static int *parked;
 static unsigned int nr_parked;
 
+/* Who is cancelled is so afterwards: inside are cancellation points. */
 bool etw_lock(void)
 {
+	int state;
+
 	if (etw_thread.inside)
 		return false;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	etw_thread.inside = true;
+	etw_thread.cancel_state = state;
 	pthread_mutex_lock(&mutex);
 	return true;
 }
 
 void etw_unlock(void)
 {
+	const int state = etw_thread.cancel_state;
+
 	pthread_mutex_unlock(&mutex);
+	/* From here on a signal handler may lock. */
 	etw_thread.inside = false;
+	pthread_setcancelstate(state, NULL);
 }
 
 void etw_wait_unlocked(void)

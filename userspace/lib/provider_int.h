@@ -72,6 +72,7 @@ struct etw_thread {
 	struct etw_registration *answering;	/* NULL: all that want it get what is written */
 	__u64 capture;			/* whom it answers */
 	bool inside;			/* holds the lock, or waits for it */
+	int cancel_state;		/* while it is inside: what it has outside */
 	bool large_used;
 	__u8 *large;			/* for events that the stack has no room for */
 };

@@ -122,16 +122,21 @@ static bool by_thread(const struct etw_registration *reg)
 
 /* ---- callbacks ---- */
 
-/* Calls back with the lock released. false: the registration is another one now. */
+/*
+ * Calls back with the lock released; not to be cancelled, or others would wait for its end for ever. false: the
+ * registration is another one now.
+ */
 static bool call(struct etw_registration *reg, const struct etw_enabled *enabled)
 {
 	const unsigned int serial = reg->serial;
+	const int cancel_state = etw_thread.cancel_state;
 	struct etw_provider *provider = reg->provider;
 	etw_enable_fn fn = reg->fn;
 	void *arg = reg->arg;
 
 	reg->running = true;
 	reg->runner = pthread_self();
+	etw_thread.cancel_state = PTHREAD_CANCEL_DISABLE;
 	etw_unlock();
 	if (enabled->capture)
 		etw_answer(reg, enabled->capture);
@@ -139,6 +144,7 @@ static bool call(struct etw_registration *reg, const struct etw_enabled *enabled
 	if (enabled->capture)
 		etw_answer(NULL, 0);
 	etw_lock();
+	etw_thread.cancel_state = cancel_state;
 	if (reg->serial != serial)
 		return false;
 	reg->running = false;

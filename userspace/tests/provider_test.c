@@ -863,6 +863,101 @@ static void descriptors(void)
 	ok(!before, "nor is a file of the program's closed that has the number of one of ours");
 }
 
+/* In a child, for what must not hang or kill the others: 0 it did what it should. */
+#define alone(statements) \
+	({ \
+		pid_t child_; \
+\
+		fflush(stdout); \
+		child_ = fork(); \
+		if (!child_) { \
+			alarm(10); \
+			_exit(({ statements; })); \
+		} \
+		exit_of(child_); \
+	})
+
+static struct etw_user_event *define(struct etw_provider *p, const char *name)
+{
+	struct etw_event_options o = { .size = sizeof(o), .name = name, .level = ETW_LEVEL_INFO };
+	struct etw_user_event *e = NULL;
+
+	etw_event_define(p, &o, &e);
+	return e;
+}
+
+/* Its event attaches anew, with all the cancellation points that are in that. */
+static void *cancelled(void *event)
+{
+	struct etw_user_event *e = event;
+	int old;
+
+	pthread_cancel(pthread_self());
+	etw_event_write(e, NULL, 0);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	return old == PTHREAD_CANCEL_ENABLE ? e : NULL;
+}
+
+static void cancel_in_callback(struct etw_provider *provider, const struct etw_enabled *enabled, void *arg)
+{
+	(void)provider;
+	(void)enabled;
+	pthread_cancel(pthread_self());
+	usleep(1000);
+	*(bool *)arg = true;
+}
+
+static void *cancelled_in_callback(void *provider)
+{
+	etw_provider_dispatch(provider);
+	pthread_testcancel();
+	return NULL;
+}
+
+static int cancel_writer(struct etw_provider *p)
+{
+	struct etw_user_event *e = define(p, "Cancelled");
+	void *result = NULL;
+	pthread_t t;
+	int fd;
+
+	fake_enable("Test-Cancel", 4, 0);
+	for (fd = 3; fd < 1024; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			close(fd);
+	fake_clear();
+	pthread_create(&t, NULL, cancelled, e);
+	pthread_join(t, &result);
+	if (result != e || fake_events() != 1)
+		return 1;
+	return etw_provider_attach(NULL) != 1;
+}
+
+static int cancel_callback(struct etw_provider *p)
+{
+	bool called = false;
+	void *result;
+	pthread_t t;
+
+	fake_enable("Test-Cancel", 4, 0);
+	etw_provider_on_enable(p, cancel_in_callback, &called, 0);
+	pthread_create(&t, NULL, cancelled_in_callback, p);
+	pthread_join(t, &result);
+	if (result != PTHREAD_CANCELED || !called)
+		return 1;
+	etw_provider_unregister(p);
+	return 0;
+}
+
+static void cancellation(void)
+{
+	struct etw_provider *p = make("Test-Cancel");
+
+	ok(alone(cancel_writer(p)) == 0, "a cancelled thread's event is written, and the thread goes on behind it");
+	ok(alone(cancel_callback(p)) == 0, "a callback runs to its end before its thread is cancelled");
+	etw_provider_unregister(p);
+}
+
 static void *writer(void *arg)
 {
 	volatile int *stop = arg;
@@ -916,6 +1011,7 @@ int main(void)
 	answers();
 	provider_enabled();
 	forks();
+	cancellation();
 	all_at_once();
 	descriptors();
 	return tap_done();
