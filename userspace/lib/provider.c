@@ -86,17 +86,23 @@ static size_t bytes_size(void)
 	return page > ETW_MAX_EVENTS ? page : ETW_MAX_EVENTS;
 }
 
-/* Enable bytes of a registration that is not attached. */
-static void set_bytes(struct etw_registration *reg, int value)
+static bool map_zeros(struct etw_registration *reg, int protection)
 {
-	memset(reg->bytes, value, bytes_size());
+	return mmap(reg->bytes, bytes_size(), protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 /* Puts memory of our own, zeros, where the module's enable bytes may be. */
-static int map_own(struct etw_registration *reg)
+static bool map_own(struct etw_registration *reg)
 {
-	return mmap(reg->bytes, bytes_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-			       MAP_FAILED ? -errno : 0;
+	reg->writable |= map_zeros(reg, PROT_READ | PROT_WRITE);
+	return reg->writable;
+}
+
+/* Enable bytes of a registration that is not attached. Without memory for them they stay as they are. */
+static void set_bytes(struct etw_registration *reg, int value)
+{
+	if (reg->writable || map_own(reg))
+		memset(reg->bytes, value, bytes_size());
 }
 
 static void in_child(void)
@@ -115,7 +121,7 @@ static void in_child(void)
 	for (reg = etw_registrations; reg; reg = reg->next) {
 		reg->running = false;
 		/* Who has a callback needs a file of its own: see etw_after_fork(). */
-		if (reg->fn && reg->fd >= 0 && !map_own(reg))
+		if (reg->fn && reg->fd >= 0 && map_own(reg))
 			set_bytes(reg, ETW_BYTE_ASK);
 		else if (etw_unattached(reg))
 			set_bytes(reg, ETW_BYTE_ASK);
@@ -318,6 +324,7 @@ int etw_attach(struct etw_registration *reg)
 	reg->file = 0;
 	if (!etw_ask_module(reg, &query))
 		reg->file = query.registration;
+	reg->writable = false;
 	err = etw_device_map(fd, reg->bytes, bytes_size());
 	if (err) {
 		etw_detach(reg);
@@ -341,8 +348,11 @@ void etw_detach(struct etw_registration *reg)
 {
 	int fd = reg->fd;
 
-	if (map_own(reg) || fd < 0)
+	if (fd < 0)
 		return;
+	/* Zeros that cannot be changed need no memory, which there may be none of. */
+	if (!map_own(reg))
+		map_zeros(reg, PROT_READ);
 	etw_watch_detaching(reg);
 	if (is_ours(reg))
 		park_fd(fd);
@@ -386,6 +396,7 @@ static struct etw_registration *reg_new(void)
 		free(reg);
 		return NULL;
 	}
+	reg->writable = true;
 	reg->fd = -1;
 	reg->poll_fd = -1;
 	reg->nudge = -1;
@@ -419,6 +430,7 @@ static void give_up(struct etw_registration *reg)
 		.next = reg->next,
 		.serial = reg->serial + 1,
 		.bytes = reg->bytes,
+		.writable = reg->writable,
 		.fd = -1,
 		.poll_fd = -1,
 		.nudge = -1,

@@ -135,6 +135,7 @@ struct etw_registration {
 	unsigned int flags;
 	unsigned int serial;			/* rises when it is given up */
 	unsigned char *bytes;			/* the enable bytes; stays where it is */
+	bool writable;				/* these are memory of our own */
 	struct etw_provider_register what;
 	struct etw_keyword *keywords;
 	struct etw_schema **classes;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <arpa/inet.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <etw/provider.h>
@@ -958,6 +959,25 @@ static void cancellation(void)
 	etw_provider_unregister(p);
 }
 
+static int without_memory(struct etw_provider *p, const volatile unsigned char *enabled)
+{
+	const struct rlimit none = { 0, 0 };
+
+	setrlimit(RLIMIT_DATA, &none);
+	etw_provider_unregister(p);
+	return *enabled || fake_files("Test-Memory");
+}
+
+static void memory(void)
+{
+	struct etw_provider *p = make("Test-Memory");
+	struct etw_user_event *e = define(p, "Event");
+
+	fake_enable("Test-Memory", 4, 0);
+	ok(etw_event_enabled(e) && alone(without_memory(p, e->enabled)) == 0, "unregistered where no memory is to be had");
+	etw_provider_unregister(p);
+}
+
 static void *writer(void *arg)
 {
 	volatile int *stop = arg;
@@ -1012,6 +1032,7 @@ int main(void)
 	provider_enabled();
 	forks();
 	cancellation();
+	memory();
 	all_at_once();
 	descriptors();
 	return tap_done();
