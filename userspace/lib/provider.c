@@ -14,6 +14,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "error.h"
 #include "provider_int.h"
@@ -28,9 +29,14 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static const unsigned char nobody; /* the enable byte of what cannot be written */
 
-/* Descriptors of given-up registrations: kept busy, lest a late writer's event go into another file. */
+/*
+ * Descriptors of given-up registrations: kept busy, lest a late writer's event go into another file. They are the reading
+ * end of a pipe, of which no file of the program's has the inode.
+ */
 static int *parked;
 static unsigned int nr_parked;
+static dev_t parked_dev;
+static ino_t parked_ino;
 
 /* Who is cancelled is so afterwards: inside are cancellation points. */
 bool etw_lock(void)
@@ -157,10 +163,26 @@ int etw_raise_fd(int fd)
 	return high;
 }
 
+/* The program may have closed it, and have a file of its own there. */
+static bool is_parked(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_dev == parked_dev && st.st_ino == parked_ino;
+}
+
+/* Leaves those that still are at the end; false: none is. */
+static bool any_parked(void)
+{
+	while (nr_parked && !is_parked(parked[nr_parked - 1]))
+		nr_parked--;
+	return nr_parked;
+}
+
 /* For the module's files only: a late writer would write into what is there. */
 static int raise_file(int fd)
 {
-	while (nr_parked) {
+	while (any_parked()) {
 		int old = parked[--nr_parked];
 
 		if (dup3(fd, old, O_CLOEXEC) == old) {
@@ -171,21 +193,38 @@ static int raise_file(int fd)
 	return etw_raise_fd(fd);
 }
 
+static int open_parked(void)
+{
+	struct stat st;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	close(ends[1]);
+	if (!fstat(ends[0], &st)) {
+		parked_dev = st.st_dev;
+		parked_ino = st.st_ino;
+	}
+	return ends[0];
+}
+
 /* Ends what @fd is, and keeps its number. */
 static void park_fd(int fd)
 {
+	const bool any = any_parked();
 	int *more = realloc(parked, (nr_parked + 1) * sizeof(*parked));
-	int none;
+	int as = -1;
 
-	if (more)
+	if (more) {
 		parked = more;
-	none = more ? open("/", O_PATH | O_CLOEXEC) : -1;
-	if (none >= 0 && dup3(none, fd, O_CLOEXEC) == fd)
+		as = any ? parked[nr_parked - 1] : open_parked();
+	}
+	if (as >= 0 && dup3(as, fd, O_CLOEXEC) == fd)
 		parked[nr_parked++] = fd;
 	else
 		close(fd);
-	if (none >= 0)
-		close(none);
+	if (as >= 0 && !any)
+		close(as);
 }
 
 /* ---- attaching ---- */

@@ -15,7 +15,10 @@
 #include <unistd.h>
 
 #include <arpa/inet.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <etw/provider.h>
@@ -833,37 +836,6 @@ static void forks(void)
 	etw_provider_unregister(p);
 }
 
-static void descriptors(void)
-{
-	unsigned int before = fake_registrations();
-	struct etw_provider *p;
-	int fd, taken;
-
-	/* A daemon that closes everything. */
-	fake_clear();
-	ok(fake_files("Test-Early") == 1, "one file");
-	for (fd = 3; fd < 1024; fd++)
-		if (fcntl(fd, F_GETFD) >= 0)
-			close(fd);
-	write_early(1);
-	ok(fake_events() == 1 && fake_registrations() == before + 1 && fake_files("Test-Early") == 1,
-	   "a program that closed all descriptors is registered anew, and no event lost");
-	taken = open("/dev/null", O_RDWR | O_CLOEXEC);
-	ok(taken < 64, "the library's descriptors are out of the way (%d)", taken);
-	close(taken);
-
-	/* A number that is another file now must not be closed. */
-	p = make("Test-Taken");
-	taken = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-	for (fd = 100; fd < 1024; fd++)
-		if (fcntl(fd, F_GETFD) >= 0)
-			dup2(taken, fd);
-	etw_provider_unregister(p);
-	for (fd = 100, before = 0; fd < 1024; fd++)
-		before += fcntl(fd, F_GETFD) >= 0 && (fcntl(fd, F_GETFL) & O_PATH);
-	ok(!before, "nor is a file of the program's closed that has the number of one of ours");
-}
-
 /* In a child, for what must not hang or kill the others: 0 it did what it should. */
 #define alone(statements) \
 	({ \
@@ -885,6 +857,81 @@ static struct etw_user_event *define(struct etw_provider *p, const char *name)
 
 	etw_event_define(p, &o, &e);
 	return e;
+}
+
+/* A program that closes all it did not open, and then has many of its own. */
+static ino_t taken_inode;
+
+static int memory_file(void)
+{
+	int fd = memfd_create("own", MFD_CLOEXEC);
+
+	if (write(fd, "0123456789abcdef", 16) != 16)
+		return -1;
+	lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
+static void take_all(int own)
+{
+	struct stat st;
+	int fd;
+
+	fstat(own, &st);
+	taken_inode = st.st_ino;
+	for (fd = 3; fd < 1024; fd++)
+		if (fd != own)
+			dup2(own, fd);
+}
+
+static bool all_taken(void)
+{
+	struct stat st;
+	int fd;
+
+	for (fd = 3; fd < 1024; fd++)
+		if (fstat(fd, &st) || st.st_ino != taken_inode) {
+			printf("# %d is no more the program's\n", fd);
+			fflush(stdout);
+			return false;
+		}
+	return true;
+}
+
+static int registers(const char *name)
+{
+	struct etw_provider_options o = { .size = sizeof(o), .name = name };
+	struct etw_provider *p;
+
+	return etw_provider_register(&o, &p);
+}
+
+static void descriptors(void)
+{
+	unsigned int before = fake_registrations();
+	struct etw_provider *p;
+	int fd, taken;
+
+	/* A daemon that closes everything. */
+	fake_clear();
+	ok(fake_files("Test-Early") == 1, "one file");
+	for (fd = 3; fd < 1024; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			close(fd);
+	write_early(1);
+	ok(fake_events() == 1 && fake_registrations() == before + 1 && fake_files("Test-Early") == 1,
+	   "a program that closed all descriptors is registered anew, and no event lost");
+	taken = open("/dev/null", O_RDWR | O_CLOEXEC);
+	ok(taken < 64, "the library's descriptors are out of the way (%d)", taken);
+	close(taken);
+
+	/* A number that is another file now must not be closed. */
+	p = make("Test-Taken");
+	ok(alone(take_all(memory_file()); etw_provider_unregister(p); !all_taken()) == 0,
+	   "nor is a file of the program's closed that has the number of one of ours");
+	ok(alone(etw_provider_unregister(p); take_all(memory_file()); registers("Test-Again") || !all_taken()) == 0,
+	   "or that had one");
+	etw_provider_unregister(p);
 }
 
 /* Its event attaches anew, with all the cancellation points that are in that. */
