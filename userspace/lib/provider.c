@@ -410,11 +410,12 @@ void etw_after_fork(void)
 	for (reg = etw_registrations; reg; reg = reg->next) {
 		if (!reg->provider)
 			continue;
+		/* First, or it would be the parent's epoll that the file is taken out of. */
+		etw_watch_after_fork(reg);
 		if (reg->fn && reg->fd >= 0) {
 			etw_detach(reg);
 			etw_attach(reg);
 		}
-		etw_watch_after_fork(reg);
 	}
 }
 

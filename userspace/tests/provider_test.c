@@ -1006,6 +1006,73 @@ static void cancellation(void)
 	etw_provider_unregister(p);
 }
 
+/* Readable once for each change, and the callback is called then. */
+static bool loop_works(struct etw_provider *p, const char *name, struct calls *c)
+{
+	struct pollfd fd = { .fd = etw_provider_fd(p), .events = POLLIN };
+	unsigned int before;
+
+	etw_provider_dispatch(p);
+	before = nr_calls(c);
+	fake_enable(name, 2 + before % 2, 0);
+	return poll(&fd, 1, 1000) == 1 && etw_provider_dispatch(p) == 1 && nr_calls(c) == before + 1 &&
+	       poll(&fd, 1, 0) == 0;
+}
+
+static int own_file(struct etw_provider *p, struct calls *c)
+{
+	int own = memory_file();
+
+	take_all(own);
+	etw_provider_dispatch(p);
+	if (lseek(own, 0, SEEK_CUR) || lseek(own, 0, SEEK_END) != 16 || !all_taken())
+		return 1;
+	if (etw_provider_attach(p) != 1 || !loop_works(p, "Test-Loop3", c))
+		return 2;
+	etw_provider_unregister(p);
+	return !all_taken();
+}
+
+static int own_eventfd(struct etw_provider *p)
+{
+	int own = eventfd(5, EFD_CLOEXEC | EFD_NONBLOCK);
+	__u64 n = 0;
+
+	take_all(own);
+	etw_provider_dispatch(p);
+	etw_provider_on_enable(p, NULL, NULL, 0);
+	etw_provider_unregister(p);
+	return read(own, &n, sizeof(n)) != sizeof(n) || n != 5 || fcntl(1023, F_GETFD) < 0;
+}
+
+static int own_files_after_fork(struct etw_provider *p, struct calls *c, struct etw_user_event *e)
+{
+	take_all(memory_file());
+	etw_event_write(e, NULL, 0);
+	return !all_taken() || !loop_works(p, "Test-Loop3", c) || !all_taken();
+}
+
+static void loops(void)
+{
+	struct etw_provider *p = make("Test-Loop3");
+	struct etw_user_event *e = define(p, "Event");
+	struct calls c = {};
+	int fd = etw_provider_fd(p);
+
+	fake_enable("Test-Loop3", 4, 0);
+	etw_provider_on_enable(p, on_enable, &c, 0);
+	ok(loop_works(p, "Test-Loop3", &c), "a loop");
+	ok(alone(etw_event_write(e, NULL, 0) || etw_provider_fd(p) != fd || !loop_works(p, "Test-Loop3", &c)) == 0,
+	   "a child's own, in the same place");
+	ok(loop_works(p, "Test-Loop3", &c) && etw_provider_fd(p) == fd, "the parent's goes on");
+	ok(alone(own_files_after_fork(p, &c, e)) == 0, "a child that has files of its own in all places keeps them");
+	/* Their process has forked already as far as the library is concerned. */
+	ok(alone(etw_provider_dispatch(p); own_file(p, &c)) == 0, "so does a program, and has another for its loop");
+	ok(alone(etw_provider_dispatch(p); own_eventfd(p)) == 0, "its eventfd is not taken for the library's");
+	ok(loop_works(p, "Test-Loop3", &c), "of all that the parent sees nothing");
+	etw_provider_unregister(p);
+}
+
 static int without_memory(struct etw_provider *p, const volatile unsigned char *enabled)
 {
 	const struct rlimit none = { 0, 0 };
@@ -1080,6 +1147,7 @@ int main(void)
 	forks();
 	cancellation();
 	memory();
+	loops();
 	all_at_once();
 	descriptors();
 	return tap_done();

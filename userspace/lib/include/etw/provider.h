@@ -159,7 +159,10 @@ typedef void (*etw_enable_fn)(struct etw_provider *provider, const struct etw_en
  * be made.
  */
 ETW_API int etw_provider_on_enable(struct etw_provider *provider, etw_enable_fn fn, void *arg, unsigned int flags);
-/* For poll: POLLIN etw_provider_dispatch() has something to do, be it that the module has come. Until unregister. */
+/*
+ * For poll: POLLIN etw_provider_dispatch() has something to do, be it that the module has come. Until unregister; in a
+ * child made by fork the same number is its own. If the program has closed it this gives another.
+ */
 ETW_API int etw_provider_fd(struct etw_provider *provider);
 /* Never waits. Calls the callback if there is a reason, attaches if it can. How many calls, or an error. */
 ETW_API int etw_provider_dispatch(struct etw_provider *provider);
