@@ -27,6 +27,7 @@ int etw_forked;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static bool is_left = true; /* the parent of this process, by its child: see in_child() */
 static const unsigned char nobody; /* the enable byte of what cannot be written */
 
 /*
@@ -72,16 +73,18 @@ void etw_broadcast(void)
 	pthread_cond_broadcast(&cond);
 }
 
-static bool fork_locked;
-
+/* A handler's fork can come in the middle of its thread's, or of another call on the library. */
 static void before_fork(void)
 {
-	fork_locked = etw_lock();
+	if (!etw_lock())
+		etw_thread.forks_inside++;
 }
 
 static void in_parent(void)
 {
-	if (fork_locked)
+	if (etw_thread.forks_inside)
+		etw_thread.forks_inside--;
+	else
 		etw_unlock();
 }
 
@@ -111,18 +114,12 @@ static void set_bytes(struct etw_registration *reg, int value)
 		memset(reg->bytes, value, bytes_size());
 }
 
-static void in_child(void)
+/* Whoever waited or called back is not here. */
+static void leave_parent(void)
 {
 	struct etw_registration *reg;
-	struct etw_batch *batch;
 
-	if (!fork_locked)
-		return;
-	etw_forked = 1;
-	/* Whoever waited or called back is not here. */
 	cond = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-	for (batch = etw_thread.batch; batch; batch = batch->outer)
-		etw_batch_empty(batch);
 	etw_watch_forked();
 	for (reg = etw_registrations; reg; reg = reg->next) {
 		reg->running = false;
@@ -132,7 +129,20 @@ static void in_child(void)
 		else if (etw_unattached(reg))
 			set_bytes(reg, ETW_BYTE_ASK);
 	}
-	etw_unlock();
+}
+
+static void in_child(void)
+{
+	struct etw_batch *batch;
+
+	for (batch = etw_thread.batch; batch; batch = batch->outer)
+		etw_batch_empty(batch);
+	etw_forked = 1;
+	/* What a handler's fork came into is not to be changed: left to etw_after_fork(). */
+	is_left = !etw_thread.forks_inside;
+	if (is_left)
+		leave_parent();
+	in_parent();
 }
 
 static __attribute__((constructor)) void watch_forks(void)
@@ -407,6 +417,9 @@ void etw_after_fork(void)
 	if (!etw_forked)
 		return;
 	etw_forked = 0;
+	if (!is_left)
+		leave_parent();
+	is_left = true;
 	for (reg = etw_registrations; reg; reg = reg->next) {
 		if (!reg->provider)
 			continue;

@@ -73,6 +73,7 @@ struct etw_thread {
 	__u64 capture;			/* whom it answers */
 	bool inside;			/* holds the lock, or waits for it */
 	int cancel_state;		/* while it is inside: what it has outside */
+	unsigned int forks_inside;	/* that are being made by handlers that came while it was */
 	bool large_used;
 	__u8 *large;			/* for events that the stack has no room for */
 };

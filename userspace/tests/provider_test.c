@@ -1073,6 +1073,118 @@ static void loops(void)
 	etw_provider_unregister(p);
 }
 
+/* Runs in the middle of a fork, when the library is prepared for it. */
+static int (*in_fork)(void);
+
+static void prepare_fork(void)
+{
+	int (*fn)(void) = in_fork;
+
+	in_fork = NULL;
+	if (fn && fn())
+		_exit(99);
+}
+
+/* Those before the library's own come after it. */
+static __attribute__((constructor(101))) void watch_forks(void)
+{
+	pthread_atfork(prepare_fork, NULL, NULL);
+}
+
+static volatile int handled;
+
+static void fork_in_handler(int nr)
+{
+	pid_t child = fork();
+
+	(void)nr;
+	if (!child)
+		_exit(0);
+	handled = exit_of(child) ? -1 : 1;
+}
+
+static int by_handler_of_same(void)
+{
+	return raise(SIGUSR1) || handled != 1;
+}
+
+static void *asks(void *arg)
+{
+	struct etw_enabled e = { .size = sizeof(e) };
+
+	return etw_provider_query(&early, &e) ? NULL : arg;
+}
+
+static int by_handler_of_other(void)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, asks, &early);
+	/* Until it waits for the lock. */
+	usleep(100000);
+	return pthread_kill(t, SIGUSR1) || !soon(handled) || handled != 1;
+}
+
+/* 0: after a fork in the middle of a fork, parent and child can use the library. */
+static int fork_in_fork(int (*by)(void))
+{
+	pid_t child;
+
+	in_fork = by;
+	child = fork();
+	if (!child)
+		_exit(!asks(&child));
+	return !asks(&child) || exit_of(child) || handled != 1;
+}
+
+/* The child of a handler that came while the library was at work, which comes out of both. */
+static int child_of_handler(void)
+{
+	return raise(SIGUSR2);
+}
+
+static void leave_in_handler(int nr)
+{
+	pid_t child = fork();
+
+	(void)nr;
+	handled = child ? exit_of(child) ? -1 : 1 : 2;
+}
+
+static int child_comes_out(struct etw_provider *p)
+{
+	struct calls c = {};
+	pid_t child;
+
+	etw_provider_on_enable(p, on_enable, &c, ETW_CALLBACK_THREAD);
+	in_fork = child_of_handler;
+	child = fork();
+	if (!child)
+		_exit(0);
+	if (exit_of(child))
+		return 1;
+	if (handled != 2)
+		return handled != 1;
+	/* Here the thread did not come along. */
+	etw_provider_attach(p);
+	fake_enable("Test-Handler", 4, 0);
+	_exit(!soon(nr_calls(&c) == 1));
+}
+
+static void forks_in_forks(void)
+{
+	struct etw_provider *p = make("Test-Handler");
+
+	signal(SIGUSR1, fork_in_handler);
+	signal(SIGUSR2, leave_in_handler);
+	ok(alone(fork_in_fork(by_handler_of_same)) == 0, "a handler forks while its thread does");
+	ok(alone(fork_in_fork(by_handler_of_other)) == 0, "a handler of another thread forks");
+	ok(alone(child_comes_out(p)) == 0, "its child is a child as any other when it comes out");
+	signal(SIGUSR1, SIG_DFL);
+	signal(SIGUSR2, SIG_DFL);
+	etw_provider_unregister(p);
+}
+
 static int without_memory(struct etw_provider *p, const volatile unsigned char *enabled)
 {
 	const struct rlimit none = { 0, 0 };
@@ -1148,6 +1260,7 @@ int main(void)
 	cancellation();
 	memory();
 	loops();
+	forks_in_forks();
 	all_at_once();
 	descriptors();
 	return tap_done();
