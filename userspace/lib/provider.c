@@ -137,6 +137,10 @@ static void in_child(void)
 
 	for (batch = etw_thread.batch; batch; batch = batch->outer)
 		etw_batch_empty(batch);
+	/* It is the parent that was asked. */
+	etw_thread.answering = NULL;
+	etw_thread.capture = 0;
+	etw_thread_changed();
 	etw_forked = 1;
 	/* What a handler's fork came into is not to be changed: left to etw_after_fork(). */
 	is_left = !etw_thread.forks_inside;

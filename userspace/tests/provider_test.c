@@ -755,6 +755,7 @@ static void answers(void)
 	struct etw_provider_status before, after;
 	struct etw_event_options o = { .size = sizeof(o), .name = "Late", .level = ETW_LEVEL_INFO };
 	struct etw_user_event *e;
+	pid_t child;
 
 	fake_enable("Test-Answering", 4, 0);
 	etw_provider_on_enable(&answering, answer, NULL, 0);
@@ -780,6 +781,15 @@ static void answers(void)
 	ok(before.failed == after.failed, "which is no failure");
 	etw_answer_end();
 	ok(!etw_event_write(e, NULL, 0) && fake_events() == 9 && fake_answers() == 5, "the end of an answer");
+	/* The number of the request that came meanwhile. */
+	ok(!etw_answer_begin(&answering, asked + 1), "an answer in which a child is made");
+	fake_clear();
+	child = fork();
+	if (!child)
+		_exit(!!etw_event_write(e, NULL, 0));
+	ok(exit_of(child) == 0 && fake_events() == 1 && !fake_answers(), "the child's events are for all");
+	ok(!etw_event_write(e, NULL, 0) && fake_answers() == 1, "the parent goes on answering");
+	etw_answer_end();
 	ok(etw_answer_begin(&answering, 0) == -EINVAL, "an answer to nobody");
 	etw_provider_on_enable(&answering, NULL, NULL, 0);
 	etw_provider_unregister(&answering);
@@ -1108,20 +1118,40 @@ static int by_handler_of_same(void)
 	return raise(SIGUSR1) || handled != 1;
 }
 
+static int asking;
+
 static void *asks(void *arg)
 {
 	struct etw_enabled e = { .size = sizeof(e) };
 
+	__atomic_store_n(&asking, gettid(), __ATOMIC_RELEASE);
 	return etw_provider_query(&early, &e) ? NULL : arg;
+}
+
+static bool sleeps(int tid)
+{
+	char path[64], text[256], *state;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	state = strrchr(text, ')');
+	return state && !strncmp(state, ") S", 3);
 }
 
 static int by_handler_of_other(void)
 {
 	pthread_t t;
 
+	__atomic_store_n(&asking, 0, __ATOMIC_RELEASE);
 	pthread_create(&t, NULL, asks, &early);
-	/* Until it waits for the lock. */
-	usleep(100000);
+	/* It waits for the lock, which this thread has. */
+	if (!soon(__atomic_load_n(&asking, __ATOMIC_ACQUIRE)) || !soon(sleeps(asking)))
+		return 1;
 	return pthread_kill(t, SIGUSR1) || !soon(handled) || handled != 1;
 }
 

@@ -180,6 +180,9 @@ ETW_API int etw_provider_enabled(struct etw_provider *provider, unsigned int lev
  * asked with this number, and events of its batch that it has kept till then are written before. A callback with
  * ETW_CODE_CAPTURE is called in between; these are for a program that answers later or in another thread. A session
  * that is gone meanwhile, or has asked again, gets nothing: functions that write give -ENOENT. -EINVAL.
+ *
+ * A signal handler that writes of @provider in between, in this thread, is part of the answer: other sessions do not
+ * get its event. Block the signal where that matters. A child made by fork in between does not answer.
  */
 ETW_API int etw_answer_begin(struct etw_provider *provider, __u64 capture);
 ETW_API void etw_answer_end(void);
