@@ -6,6 +6,7 @@
  *	provider_lib_app [thread|loop|none]	how its enable callback is called
  */
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,7 @@ static int command(char *line)
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "none";
+	const bool loop = !strcmp(how, "loop");
 	struct pollfd fds[2] = { { .fd = 0, .events = POLLIN }, { .fd = -1, .events = POLLIN } };
 	char line[64];
 
@@ -169,13 +171,12 @@ int main(int argc, char **argv)
 	setvbuf(stdin, NULL, _IONBF, 0);
 	if (!strcmp(how, "thread") && etw_provider_on_enable(&app, on_enable, NULL, ETW_CALLBACK_THREAD))
 		return 1;
-	if (!strcmp(how, "loop")) {
-		if (etw_provider_on_enable(&app, on_enable, NULL, 0))
-			return 1;
-		fds[1].fd = etw_provider_fd(&app);
-	}
+	if (loop && etw_provider_on_enable(&app, on_enable, NULL, 0))
+		return 1;
 	printf("ready\n");
 	for (;;) {
+		/* The same as long as it is open. */
+		fds[1].fd = loop ? etw_provider_fd(&app) : -1;
 		if (poll(fds, 2, -1) < 0)
 			return 1;
 		if (fds[1].revents)
