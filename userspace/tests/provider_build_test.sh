@@ -173,10 +173,10 @@ refused()
 
 	for lang in ${3:-c11 c++17}; do
 		compiler=$cc
-		[ $lang = c11 ] || compiler=$cxx
+		[ "$lang" = c11 ] || compiler=$cxx
 		printf '#include <etw/provider.h>\nETW_PROVIDER(p, "Test-Mistakes");\nvoid f(int i, long l, const char *s, double d, float *r);\nvoid f(int i, long l, const char *s, double d, float *r)\n{\n\t(void)i; (void)l; (void)s; (void)d; (void)r;\n\tETW_WRITE(p, %s);\n}\n' "$1" >"$work/bad.c"
 		status=1
-		"$compiler" -x ${lang%%[0-9]*} -std=$lang "${flags[@]}" -c "$work/bad.c" -o "$work/bad.o" >"$work/log" 2>&1 || status=0
+		"$compiler" -x "${lang%%[0-9]*}" -std="$lang" "${flags[@]}" -c "$work/bad.c" -o "$work/bad.o" >"$work/log" 2>&1 || status=0
 		[ $status != 0 ] || [ -z "$2" ] || grep -q "$2" "$work/log" || status=1
 		result "$status" "$lang refuses $1"
 	done
