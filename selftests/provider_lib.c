@@ -317,6 +317,17 @@ TEST_F(provider_lib, fork_shares_the_registration)
 	EXPECT_EVENT("Counter n=8 text=plain");
 }
 
+/* The module's enable bytes, which cannot be written, are left even where no memory can take their place. */
+TEST_F(provider_lib, unregistered_without_memory)
+{
+	ASSERT_EQ(0, enable(self->session, 0, 0));
+	ASSERT_EQ(0, app_start(&self->app, "none", NULL));
+	app_line(&self->app, "ready");
+	EXPECT_STREQ("status 0", app_do(&self->app, "m", "status"));
+	app_do(&self->app, "w8", "done");
+	EXPECT_EVENT("Counter n=8 text=plain");
+}
+
 static __u64 written(struct etw_session *session)
 {
 	struct etw_session_query q = { .size = sizeof(q) };

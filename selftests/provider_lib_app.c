@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -115,6 +116,23 @@ static void close_all(unsigned int n)
 	printf("own %lld\n", (long long)st.st_size);
 }
 
+/* A child ends its registration where no memory is to be had. */
+static void without_memory(void)
+{
+	const struct rlimit none = { 0, 0 };
+	int status = -1;
+	pid_t child;
+
+	child = fork();
+	if (!child) {
+		setrlimit(RLIMIT_DATA, &none);
+		etw_provider_unregister(&app);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	printf("status %d\n", status);
+}
+
 static void status(void)
 {
 	struct etw_provider_status s = { .size = sizeof(s) };
@@ -145,6 +163,9 @@ static int command(char *line)
 		break;
 	case 'c':
 		close_all(n);
+		break;
+	case 'm':
+		without_memory();
 		break;
 	case 'e':
 		printf("enabled %d\n", etw_provider_enabled(&app, ETW_LEVEL_INFO, 0x1));
