@@ -317,6 +317,17 @@ TEST_F(provider_lib, fork_shares_the_registration)
 	EXPECT_EVENT("Counter n=8 text=plain");
 }
 
+/* The module's enable bytes, which cannot be written, are left even where no memory can take their place. */
+TEST_F(provider_lib, unregistered_without_memory)
+{
+	ASSERT_EQ(0, enable(self->session, 0, 0));
+	ASSERT_EQ(0, app_start(&self->app, "none", NULL));
+	app_line(&self->app, "ready");
+	EXPECT_STREQ("status 0", app_do(&self->app, "m", "status"));
+	app_do(&self->app, "w8", "done");
+	EXPECT_EVENT("Counter n=8 text=plain");
+}
+
 static __u64 written(struct etw_session *session)
 {
 	struct etw_session_query q = { .size = sizeof(q) };
@@ -368,15 +379,15 @@ TEST_F(provider_lib, callbacks)
 
 /*
  * A program closes all descriptors, the library's too, and has others of these numbers: nothing is written to those, and no event
- * is lost. Its callbacks go on too, by a thread that does not spin.
+ * is lost. Its callbacks go on too, by a thread that does not spin, or the descriptor that its loop asks for again.
  */
 TEST_F(provider_lib, closed)
 {
-	static const char *const ways[] = { "none", "thread" };
+	static const char *const ways[] = { "none", "thread", "loop" };
 	struct tms tms;
 	char line[32];
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		ASSERT_EQ(0, app_start(&self->app, ways[i], NULL));
 		app_line(&self->app, "ready");
 		ASSERT_EQ(1, enable(self->session, 5, 0));

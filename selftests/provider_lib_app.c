@@ -6,12 +6,14 @@
  *	provider_lib_app [thread|loop|none]	how its enable callback is called
  */
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -114,6 +116,23 @@ static void close_all(unsigned int n)
 	printf("own %lld\n", (long long)st.st_size);
 }
 
+/* A child ends its registration where no memory is to be had. */
+static void without_memory(void)
+{
+	const struct rlimit none = { 0, 0 };
+	int status = -1;
+	pid_t child;
+
+	child = fork();
+	if (!child) {
+		setrlimit(RLIMIT_DATA, &none);
+		etw_provider_unregister(&app);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	printf("status %d\n", status);
+}
+
 static void status(void)
 {
 	struct etw_provider_status s = { .size = sizeof(s) };
@@ -145,6 +164,9 @@ static int command(char *line)
 	case 'c':
 		close_all(n);
 		break;
+	case 'm':
+		without_memory();
+		break;
 	case 'e':
 		printf("enabled %d\n", etw_provider_enabled(&app, ETW_LEVEL_INFO, 0x1));
 		break;
@@ -162,6 +184,7 @@ static int command(char *line)
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "none";
+	const bool loop = !strcmp(how, "loop");
 	struct pollfd fds[2] = { { .fd = 0, .events = POLLIN }, { .fd = -1, .events = POLLIN } };
 	char line[64];
 
@@ -169,13 +192,12 @@ int main(int argc, char **argv)
 	setvbuf(stdin, NULL, _IONBF, 0);
 	if (!strcmp(how, "thread") && etw_provider_on_enable(&app, on_enable, NULL, ETW_CALLBACK_THREAD))
 		return 1;
-	if (!strcmp(how, "loop")) {
-		if (etw_provider_on_enable(&app, on_enable, NULL, 0))
-			return 1;
-		fds[1].fd = etw_provider_fd(&app);
-	}
+	if (loop && etw_provider_on_enable(&app, on_enable, NULL, 0))
+		return 1;
 	printf("ready\n");
 	for (;;) {
+		/* The same as long as it is open. */
+		fds[1].fd = loop ? etw_provider_fd(&app) : -1;
 		if (poll(fds, 2, -1) < 0)
 			return 1;
 		if (fds[1].revents)

@@ -14,6 +14,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "error.h"
 #include "provider_int.h"
@@ -26,25 +27,40 @@ int etw_forked;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static bool is_left = true; /* the parent of this process, by its child: see in_child() */
 static const unsigned char nobody; /* the enable byte of what cannot be written */
 
-/* Descriptors of given-up registrations: kept busy, lest a late writer's event go into another file. */
+/*
+ * Descriptors of given-up registrations: kept busy, lest a late writer's event go into another file. They are the reading
+ * end of a pipe, of which no file of the program's has the inode.
+ */
 static int *parked;
 static unsigned int nr_parked;
+static dev_t parked_dev;
+static ino_t parked_ino;
 
+/* Who is cancelled is so afterwards: inside are cancellation points. */
 bool etw_lock(void)
 {
+	int state;
+
 	if (etw_thread.inside)
 		return false;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	etw_thread.inside = true;
+	etw_thread.cancel_state = state;
 	pthread_mutex_lock(&mutex);
 	return true;
 }
 
 void etw_unlock(void)
 {
+	const int state = etw_thread.cancel_state;
+
 	pthread_mutex_unlock(&mutex);
+	/* From here on a signal handler may lock. */
 	etw_thread.inside = false;
+	pthread_setcancelstate(state, NULL);
 }
 
 void etw_wait_unlocked(void)
@@ -57,16 +73,18 @@ void etw_broadcast(void)
 	pthread_cond_broadcast(&cond);
 }
 
-static bool fork_locked;
-
+/* A handler's fork can come in the middle of its thread's, or of another call on the library. */
 static void before_fork(void)
 {
-	fork_locked = etw_lock();
+	if (!etw_lock())
+		etw_thread.forks_inside++;
 }
 
 static void in_parent(void)
 {
-	if (fork_locked)
+	if (etw_thread.forks_inside)
+		etw_thread.forks_inside--;
+	else
 		etw_unlock();
 }
 
@@ -77,41 +95,58 @@ static size_t bytes_size(void)
 	return page > ETW_MAX_EVENTS ? page : ETW_MAX_EVENTS;
 }
 
-/* Enable bytes of a registration that is not attached. */
-static void set_bytes(struct etw_registration *reg, int value)
+static bool map_zeros(struct etw_registration *reg, int protection)
 {
-	memset(reg->bytes, value, bytes_size());
+	return mmap(reg->bytes, bytes_size(), protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 /* Puts memory of our own, zeros, where the module's enable bytes may be. */
-static int map_own(struct etw_registration *reg)
+static bool map_own(struct etw_registration *reg)
 {
-	return mmap(reg->bytes, bytes_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-			       MAP_FAILED ? -errno : 0;
+	reg->writable |= map_zeros(reg, PROT_READ | PROT_WRITE);
+	return reg->writable;
 }
 
-static void in_child(void)
+/* Enable bytes of a registration that is not attached. Without memory for them they stay as they are. */
+static void set_bytes(struct etw_registration *reg, int value)
+{
+	if (reg->writable || map_own(reg))
+		memset(reg->bytes, value, bytes_size());
+}
+
+/* Whoever waited or called back is not here. */
+static void leave_parent(void)
 {
 	struct etw_registration *reg;
-	struct etw_batch *batch;
 
-	if (!fork_locked)
-		return;
-	etw_forked = 1;
-	/* Whoever waited or called back is not here. */
 	cond = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-	for (batch = etw_thread.batch; batch; batch = batch->outer)
-		etw_batch_empty(batch);
 	etw_watch_forked();
 	for (reg = etw_registrations; reg; reg = reg->next) {
 		reg->running = false;
 		/* Who has a callback needs a file of its own: see etw_after_fork(). */
-		if (reg->fn && reg->fd >= 0 && !map_own(reg))
+		if (reg->fn && reg->fd >= 0 && map_own(reg))
 			set_bytes(reg, ETW_BYTE_ASK);
 		else if (etw_unattached(reg))
 			set_bytes(reg, ETW_BYTE_ASK);
 	}
-	etw_unlock();
+}
+
+static void in_child(void)
+{
+	struct etw_batch *batch;
+
+	for (batch = etw_thread.batch; batch; batch = batch->outer)
+		etw_batch_empty(batch);
+	/* It is the parent that was asked. */
+	etw_thread.answering = NULL;
+	etw_thread.capture = 0;
+	etw_thread_changed();
+	etw_forked = 1;
+	/* What a handler's fork came into is not to be changed: left to etw_after_fork(). */
+	is_left = !etw_thread.forks_inside;
+	if (is_left)
+		leave_parent();
+	in_parent();
 }
 
 static __attribute__((constructor)) void watch_forks(void)
@@ -142,10 +177,26 @@ int etw_raise_fd(int fd)
 	return high;
 }
 
+/* The program may have closed it, and have a file of its own there. */
+static bool is_parked(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_dev == parked_dev && st.st_ino == parked_ino;
+}
+
+/* Leaves those that still are at the end; false: none is. */
+static bool any_parked(void)
+{
+	while (nr_parked && !is_parked(parked[nr_parked - 1]))
+		nr_parked--;
+	return nr_parked;
+}
+
 /* For the module's files only: a late writer would write into what is there. */
 static int raise_file(int fd)
 {
-	while (nr_parked) {
+	while (any_parked()) {
 		int old = parked[--nr_parked];
 
 		if (dup3(fd, old, O_CLOEXEC) == old) {
@@ -156,21 +207,38 @@ static int raise_file(int fd)
 	return etw_raise_fd(fd);
 }
 
+static int open_parked(void)
+{
+	struct stat st;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	close(ends[1]);
+	if (!fstat(ends[0], &st)) {
+		parked_dev = st.st_dev;
+		parked_ino = st.st_ino;
+	}
+	return ends[0];
+}
+
 /* Ends what @fd is, and keeps its number. */
 static void park_fd(int fd)
 {
+	const bool any = any_parked();
 	int *more = realloc(parked, (nr_parked + 1) * sizeof(*parked));
-	int none;
+	int as = -1;
 
-	if (more)
+	if (more) {
 		parked = more;
-	none = more ? open("/", O_PATH | O_CLOEXEC) : -1;
-	if (none >= 0 && dup3(none, fd, O_CLOEXEC) == fd)
+		as = any ? parked[nr_parked - 1] : open_parked();
+	}
+	if (as >= 0 && dup3(as, fd, O_CLOEXEC) == fd)
 		parked[nr_parked++] = fd;
 	else
 		close(fd);
-	if (none >= 0)
-		close(none);
+	if (as >= 0 && !any)
+		close(as);
 }
 
 /* ---- attaching ---- */
@@ -309,6 +377,7 @@ int etw_attach(struct etw_registration *reg)
 	reg->file = 0;
 	if (!etw_ask_module(reg, &query))
 		reg->file = query.registration;
+	reg->writable = false;
 	err = etw_device_map(fd, reg->bytes, bytes_size());
 	if (err) {
 		etw_detach(reg);
@@ -332,8 +401,11 @@ void etw_detach(struct etw_registration *reg)
 {
 	int fd = reg->fd;
 
-	if (map_own(reg) || fd < 0)
+	if (fd < 0)
 		return;
+	/* Zeros that cannot be changed need no memory, which there may be none of. */
+	if (!map_own(reg))
+		map_zeros(reg, PROT_READ);
 	etw_watch_detaching(reg);
 	if (is_ours(reg))
 		park_fd(fd);
@@ -349,14 +421,18 @@ void etw_after_fork(void)
 	if (!etw_forked)
 		return;
 	etw_forked = 0;
+	if (!is_left)
+		leave_parent();
+	is_left = true;
 	for (reg = etw_registrations; reg; reg = reg->next) {
 		if (!reg->provider)
 			continue;
+		/* First, or it would be the parent's epoll that the file is taken out of. */
+		etw_watch_after_fork(reg);
 		if (reg->fn && reg->fd >= 0) {
 			etw_detach(reg);
 			etw_attach(reg);
 		}
-		etw_watch_after_fork(reg);
 	}
 }
 
@@ -377,6 +453,7 @@ static struct etw_registration *reg_new(void)
 		free(reg);
 		return NULL;
 	}
+	reg->writable = true;
 	reg->fd = -1;
 	reg->poll_fd = -1;
 	reg->nudge = -1;
@@ -410,6 +487,7 @@ static void give_up(struct etw_registration *reg)
 		.next = reg->next,
 		.serial = reg->serial + 1,
 		.bytes = reg->bytes,
+		.writable = reg->writable,
 		.fd = -1,
 		.poll_fd = -1,
 		.nudge = -1,

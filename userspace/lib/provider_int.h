@@ -72,6 +72,8 @@ struct etw_thread {
 	struct etw_registration *answering;	/* NULL: all that want it get what is written */
 	__u64 capture;			/* whom it answers */
 	bool inside;			/* holds the lock, or waits for it */
+	int cancel_state;		/* while it is inside: what it has outside */
+	unsigned int forks_inside;	/* that are being made by handlers that came while it was */
 	bool large_used;
 	__u8 *large;			/* for events that the stack has no room for */
 };
@@ -134,6 +136,7 @@ struct etw_registration {
 	unsigned int flags;
 	unsigned int serial;			/* rises when it is given up */
 	unsigned char *bytes;			/* the enable bytes; stays where it is */
+	bool writable;				/* these are memory of our own */
 	struct etw_provider_register what;
 	struct etw_keyword *keywords;
 	struct etw_schema **classes;

@@ -13,7 +13,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 
 #include "error.h"
 #include "provider_int.h"
@@ -75,44 +74,68 @@ static void drain(int fd)
 		;
 }
 
-/* Not so if the program closed it and has a file of its own in this place: nothing may be written to that. */
-static bool is_ours(int fd)
+static bool add(int epoll, int fd)
 {
-	static ino_t inode; /* all that epoll, eventfd and inotify make share it */
-	struct stat st;
-	int any;
+	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
 
-	if (!inode) {
-		any = eventfd(0, EFD_CLOEXEC);
-		if (any >= 0 && !fstat(any, &st))
-			inode = st.st_ino;
-		shut(&any);
-	}
-	return fd >= 0 && !fstat(fd, &st) && st.st_ino == inode && !S_ISREG(st.st_mode);
+	return epoll >= 0 && fd >= 0 && !epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-static void poke(int fd)
+/*
+ * Not so if the program closed one of them and has a file of its own in this place, which is none of ours to use: an
+ * epoll knows its files by file and number.
+ */
+static bool has(int epoll, int fd)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll >= 0 && fd >= 0 && !epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &e);
+}
+
+static void poke(int epoll, int fd)
 {
 	const __u64 one = 1;
 	int saved = errno;
 
-	while (is_ours(fd) && write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	while (has(epoll, fd) && write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	errno = saved;
-}
-
-static void add(int epoll, int fd)
-{
-	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
-
-	if (epoll >= 0 && fd >= 0)
-		epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
 static void remove_from(int epoll, int fd)
 {
 	if (epoll >= 0 && fd >= 0)
 		epoll_ctl(epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* What is in an epoll together with the eventfd that wakes who sleeps on it; what is ours of it. */
+static void shut_ours(int *epoll, int *wake, int *inotify)
+{
+	const bool ours = has(*epoll, *wake);
+
+	if (has(*epoll, *inotify))
+		close(*inotify);
+	if (ours) {
+		close(*wake);
+		close(*epoll);
+	}
+	*epoll = *wake = *inotify = -1;
+}
+
+/* In numbers that programs seldom come to. */
+static bool open_pair(int *epoll, int *wake, unsigned int count)
+{
+	int err;
+
+	*epoll = etw_raise_fd(epoll_create1(EPOLL_CLOEXEC));
+	*wake = etw_raise_fd(eventfd(count, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (add(*epoll, *wake))
+		return true;
+	err = errno;
+	shut(epoll);
+	shut(wake);
+	errno = err;
+	return false;
 }
 
 static bool by_thread(const struct etw_registration *reg)
@@ -122,16 +145,21 @@ static bool by_thread(const struct etw_registration *reg)
 
 /* ---- callbacks ---- */
 
-/* Calls back with the lock released. false: the registration is another one now. */
+/*
+ * Calls back with the lock released; not to be cancelled, or others would wait for its end for ever. false: the
+ * registration is another one now.
+ */
 static bool call(struct etw_registration *reg, const struct etw_enabled *enabled)
 {
 	const unsigned int serial = reg->serial;
+	const int cancel_state = etw_thread.cancel_state;
 	struct etw_provider *provider = reg->provider;
 	etw_enable_fn fn = reg->fn;
 	void *arg = reg->arg;
 
 	reg->running = true;
 	reg->runner = pthread_self();
+	etw_thread.cancel_state = PTHREAD_CANCEL_DISABLE;
 	etw_unlock();
 	if (enabled->capture)
 		etw_answer(reg, enabled->capture);
@@ -139,6 +167,7 @@ static bool call(struct etw_registration *reg, const struct etw_enabled *enabled
 	if (enabled->capture)
 		etw_answer(NULL, 0);
 	etw_lock();
+	etw_thread.cancel_state = cancel_state;
 	if (reg->serial != serial)
 		return false;
 	reg->running = false;
@@ -242,32 +271,18 @@ static bool look_at_all(bool module)
 	return needed;
 }
 
-static void shut_ours(int *fd)
-{
-	if (is_ours(*fd))
-		close(*fd);
-	*fd = -1;
-}
-
 static void close_all(void)
 {
-	shut_ours(&watch.epoll);
-	shut_ours(&watch.inotify);
-	shut_ours(&watch.wake);
+	shut_ours(&watch.epoll, &watch.wake, &watch.inotify);
 }
 
 static bool open_all(void)
 {
 	struct etw_registration *reg;
 
-	watch.epoll = etw_raise_fd(epoll_create1(EPOLL_CLOEXEC));
-	watch.wake = etw_raise_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	watch.inotify = etw_raise_fd(watch_dir());
-	if (watch.epoll < 0 || watch.wake < 0) {
-		close_all();
+	if (!open_pair(&watch.epoll, &watch.wake, 0))
 		return false;
-	}
-	add(watch.epoll, watch.wake);
+	watch.inotify = etw_raise_fd(watch_dir());
 	add(watch.epoll, watch.inotify);
 	for (reg = etw_registrations; reg; reg = reg->next)
 		if (by_thread(reg))
@@ -283,7 +298,7 @@ static void forget_all(void)
 
 static bool all_ours(void)
 {
-	return is_ours(watch.epoll) && is_ours(watch.wake);
+	return has(watch.epoll, watch.wake);
 }
 
 static void *run(void *arg)
@@ -314,6 +329,8 @@ static void *run(void *arg)
 		n = epoll_wait(epoll, e, 16, -1);
 		module = false;
 		for (i = 0; i < n; i++) {
+			if (!has(epoll, e[i].data.fd))
+				continue;
 			if (e[i].data.fd == watch.inotify)
 				module = drain_dir(watch.inotify);
 			else if (e[i].data.fd == watch.wake)
@@ -374,7 +391,7 @@ bool etw_watch_module(void)
 	/* Without a watch on the directory a thread is of no use. */
 	if (secure_getenv("ETW_NO_THREAD") || !start() || watch.inotify < 0)
 		return false;
-	poke(watch.wake);
+	poke(watch.epoll, watch.wake);
 	return true;
 }
 
@@ -387,7 +404,7 @@ static __attribute__((destructor)) void stop(void)
 		return;
 	watch.quit = true;
 	if (watch.running)
-		poke(watch.wake);
+		poke(watch.epoll, watch.wake);
 	etw_unlock();
 	if (!watch.joinable || pthread_equal(watch.thread, pthread_self()))
 		return;
@@ -406,17 +423,22 @@ void etw_watch_forked(void)
 
 /* ---- for provider.c ---- */
 
+static bool has_loop(const struct etw_registration *reg)
+{
+	return has(reg->poll_fd, reg->nudge);
+}
+
 static void attach_poll(struct etw_registration *reg)
 {
-	if (reg->poll_fd < 0)
+	if (!has_loop(reg))
 		return;
 	if (reg->fd >= 0) {
-		if (reg->inotify >= 0)
-			remove_from(reg->poll_fd, reg->inotify);
-		shut(&reg->inotify);
+		if (has(reg->poll_fd, reg->inotify))
+			close(reg->inotify);
+		reg->inotify = -1;
 		add(reg->poll_fd, reg->fd);
 	} else if (reg->inotify < 0) {
-		reg->inotify = watch_dir();
+		reg->inotify = etw_raise_fd(watch_dir());
 		add(reg->poll_fd, reg->inotify);
 	}
 }
@@ -437,17 +459,17 @@ void etw_watch_attached(struct etw_registration *reg)
 
 void etw_watch_detaching(struct etw_registration *reg)
 {
-	remove_from(reg->poll_fd, reg->fd);
-	if (watch.running)
+	if (has_loop(reg))
+		remove_from(reg->poll_fd, reg->fd);
+	if (watch.running && all_ours())
 		remove_from(watch.epoll, reg->fd);
 }
 
 void etw_watch_nudge(struct etw_registration *reg)
 {
-	if (reg->nudge >= 0)
-		poke(reg->nudge);
+	poke(reg->poll_fd, reg->nudge);
 	if (by_thread(reg) && watch.running && !pthread_equal(watch.thread, pthread_self()))
-		poke(watch.wake);
+		poke(watch.epoll, watch.wake);
 }
 
 static void wait_for_callback(struct etw_registration *reg)
@@ -466,34 +488,40 @@ void etw_watch_give_up(struct etw_registration *reg)
 	wait_for_callback(reg);
 	if (reg->serial != serial)
 		return;
-	shut(&reg->poll_fd);
-	shut(&reg->nudge);
-	shut(&reg->inotify);
+	shut_ours(&reg->poll_fd, &reg->nudge, &reg->inotify);
 	/* The thread may have nothing left to do. */
 	if (watch.running && !pthread_equal(watch.thread, pthread_self()))
-		poke(watch.wake);
+		poke(watch.epoll, watch.wake);
 }
 
-/* Whoever polls has the number of the old one, which is the parent's too. */
-static void renew(int *fd, int fresh)
+/* What the loop polls is the parent's too. Whoever polls has its number, unless the program closed that. */
+static void renew(struct etw_registration *reg)
 {
-	if (fresh < 0)
-		return;
-	if (dup3(fresh, *fd, O_CLOEXEC) < 0)
-		*fd = fresh;
-	else
-		close(fresh);
+	const bool ours = has_loop(reg);
+	const int old = reg->poll_fd;
+	int epoll, wake;
+
+	if (!open_pair(&epoll, &wake, 1))
+		epoll = wake = -1;
+	if (ours) {
+		if (has(old, reg->inotify))
+			close(reg->inotify);
+		close(reg->nudge);
+		if (epoll >= 0 && dup3(epoll, old, O_CLOEXEC) == old) {
+			close(epoll);
+			epoll = old;
+		}
+	}
+	reg->poll_fd = epoll;
+	reg->nudge = wake;
+	reg->inotify = -1;
+	attach_poll(reg);
 }
 
 void etw_watch_after_fork(struct etw_registration *reg)
 {
-	if (reg->poll_fd >= 0) {
-		renew(&reg->poll_fd, epoll_create1(EPOLL_CLOEXEC));
-		renew(&reg->nudge, eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
-		shut(&reg->inotify);
-		add(reg->poll_fd, reg->nudge);
-		attach_poll(reg);
-	}
+	if (reg->poll_fd >= 0)
+		renew(reg);
 	if (by_thread(reg))
 		start();
 }
@@ -522,7 +550,7 @@ int etw_provider_on_enable(struct etw_provider *provider, etw_enable_fn fn, void
 		etw_unlock();
 		return etw_error(-EINVAL, "enable callback: the provider was unregistered meanwhile");
 	}
-	if (watch.running)
+	if (watch.running && all_ours())
 		remove_from(watch.epoll, reg->fd);
 	reg->fn = fn;
 	reg->arg = arg;
@@ -535,7 +563,7 @@ int etw_provider_on_enable(struct etw_provider *provider, etw_enable_fn fn, void
 	}
 	if (by_thread(reg)) {
 		/* A thread that runs already does not know of this one. */
-		if (watch.running)
+		if (watch.running && all_ours())
 			add(watch.epoll, reg->fd);
 		if (!start()) {
 			reg->fn = NULL;
@@ -556,17 +584,13 @@ int etw_provider_fd(struct etw_provider *provider)
 		return etw_error(-EDEADLK, "a signal handler must not ask for a provider's descriptor");
 	etw_after_fork();
 	reg = provider->registration;
-	if (reg && reg->poll_fd < 0) {
-		reg->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-		reg->nudge = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-		if (reg->poll_fd < 0 || reg->nudge < 0) {
-			fd = -errno;
-			shut(&reg->poll_fd);
-			shut(&reg->nudge);
-		} else {
-			add(reg->poll_fd, reg->nudge);
+	if (reg && !has_loop(reg)) {
+		/* Not asked for yet, or closed by the program. */
+		shut_ours(&reg->poll_fd, &reg->nudge, &reg->inotify);
+		if (open_pair(&reg->poll_fd, &reg->nudge, 1))
 			attach_poll(reg);
-		}
+		else
+			fd = -errno;
 	}
 	if (reg && reg->poll_fd >= 0)
 		fd = reg->poll_fd;
@@ -588,9 +612,9 @@ int etw_provider_dispatch(struct etw_provider *provider)
 		etw_unlock();
 		return etw_error(-EINVAL, "the provider is not registered");
 	}
-	if (reg->nudge >= 0)
+	if (has_loop(reg))
 		drain(reg->nudge);
-	if (reg->inotify >= 0)
+	if (has(reg->poll_fd, reg->inotify))
 		drain_dir(reg->inotify);
 	if (etw_unattached(reg))
 		etw_attach(reg);

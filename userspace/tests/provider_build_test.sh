@@ -46,7 +46,9 @@ int all(const char *text, size_t n, const struct in_addr *a4, const struct in6_a
 			  etw_u64_fixed("E", w, 2), etw_s8_array("F", s, n), etw_bool_array("G", t, n), etw_f64_fixed("H", d, 2),
 			  etw_f32_array("I", f, n), etw_as(ETW_FORMAT_HEX, etw_u8_array("J", id, n)),
 			  etw_named(states, etw_u8("K", GREEN)), etw_named(rights, etw_as(ETW_FORMAT_HEX, etw_u32("L", b.a))),
-			  etw_s32("M", b.b), etw_str("N", "literal"), etw_u16("O", 'c'));
+			  etw_s32("M", b.b), etw_str("N", "literal"), etw_u16("O", 'c'), etw_u8("P", 255), etw_u8("Q", -128),
+			  etw_u16("R", 65535), etw_s16("S", -32768), etw_u8("T", b.a + 70000), etw_str("U", NULL),
+			  etw_str("V", id ? NULL : (char *)p));
 	ETW_WRITE(elsewhere, "There", ETW_LEVEL_INFO, 0, etw_u32("n", 1));
 	return errno;
 }
@@ -169,16 +171,17 @@ refused()
 {
 	local lang compiler status
 
-	for lang in c11 c++17; do
+	for lang in ${3:-c11 c++17}; do
 		compiler=$cc
-		[ $lang = c11 ] || compiler=$cxx
+		[ "$lang" = c11 ] || compiler=$cxx
 		printf '#include <etw/provider.h>\nETW_PROVIDER(p, "Test-Mistakes");\nvoid f(int i, long l, const char *s, double d, float *r);\nvoid f(int i, long l, const char *s, double d, float *r)\n{\n\t(void)i; (void)l; (void)s; (void)d; (void)r;\n\tETW_WRITE(p, %s);\n}\n' "$1" >"$work/bad.c"
 		status=1
-		"$compiler" -x ${lang%%[0-9]*} -std=$lang "${flags[@]}" -c "$work/bad.c" -o "$work/bad.o" >"$work/log" 2>&1 || status=0
+		"$compiler" -x "${lang%%[0-9]*}" -std="$lang" "${flags[@]}" -c "$work/bad.c" -o "$work/bad.o" >"$work/log" 2>&1 || status=0
 		[ $status != 0 ] || [ -z "$2" ] || grep -q "$2" "$work/log" || status=1
 		result "$status" "$lang refuses $1"
 	done
 }
+refused_in_c() { refused "\"E\", 4, 0, $1" "$2" c11; }
 refused '"E", 4, 0, etw_u32("a", l)' 'wider than its field'
 refused '"E", 4, 0, etw_u8("a", l)' 'wider than its field'
 refused '"E", 4, 0, etw_u32("a", s)' ''
@@ -186,6 +189,12 @@ refused '"E", 4, 0, etw_u32("a", d)' 'no integer'
 refused '"E", 4, 0, etw_f64("a", i)' 'floating point'
 refused '"E", 4, 0, etw_str("a", i)' ''
 refused '"E", 4, 0, etw_str("a", r)' ''
+refused_in_c 'etw_str("a", 5)' 'no text'
+refused_in_c 'etw_str("a", r)' 'no text'
+refused_in_c 'etw_u8("a", 256)' 'does not fit'
+refused_in_c 'etw_s8("a", -129)' 'does not fit'
+refused_in_c 'etw_u16("a", 70000)' 'does not fit'
+refused_in_c 'etw_hex16("a", 1 << 16)' 'does not fit'
 refused '"E", 4, 0, etw_u32_array("a", r, 3)' 'another type'
 refused '"E", 4, 0, etw_s16_array("a", &i, 1)' 'another type'
 refused '"E", 4, 0, etw_u32_array("a", &i, 1)' 'another type'

@@ -255,6 +255,15 @@ static void forget(struct file *f)
 	memset(f, 0, sizeof(*f));
 }
 
+/* Not taken for a file of the library's, nor in the place of one of the program's. */
+static int out_of_the_way(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, 1024);
+
+	close(fd);
+	return high;
+}
+
 static int register_provider(const struct etw_provider_register *r)
 {
 	int err = once(&fake_register_error), ends[2], i;
@@ -279,10 +288,8 @@ static int register_provider(const struct etw_provider_register *r)
 	strcpy(f->name, (const char *)r->name);
 	f->dev = st.st_dev;
 	f->ino = st.st_ino;
-	/* Out of the way, and not taken for a file of the library's. */
-	f->write_end = fcntl(ends[1], F_DUPFD_CLOEXEC, 1024);
-	close(ends[1]);
-	f->bytes = memfd_create("bytes", MFD_CLOEXEC);
+	f->write_end = out_of_the_way(ends[1]);
+	f->bytes = out_of_the_way(memfd_create("bytes", MFD_CLOEXEC));
 	if (f->write_end < 0 || f->bytes < 0 || ftruncate(f->bytes, ETW_MAX_EVENTS))
 		abort();
 	f->map = mmap(NULL, ETW_MAX_EVENTS, PROT_READ | PROT_WRITE, MAP_SHARED, f->bytes, 0);
@@ -478,10 +485,14 @@ ssize_t etw_device_write(int fd, const void *buf, size_t size)
 	struct file *f;
 	ssize_t ret;
 
-	if (fcntl(fd, F_GETFD) < 0 || (fcntl(fd, F_GETFL) & O_PATH))
+	if (fcntl(fd, F_GETFD) < 0)
 		return -EBADF;
 	pthread_mutex_lock(&mutex);
 	f = file_of(fd);
+	if (!f && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+		pthread_mutex_unlock(&mutex);
+		return -EBADF;
+	}
 	shared->writes++;
 	ret = once(&fake_write_error);
 	if (!ret)

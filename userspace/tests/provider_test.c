@@ -15,6 +15,10 @@
 #include <unistd.h>
 
 #include <arpa/inet.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <etw/provider.h>
@@ -751,6 +755,7 @@ static void answers(void)
 	struct etw_provider_status before, after;
 	struct etw_event_options o = { .size = sizeof(o), .name = "Late", .level = ETW_LEVEL_INFO };
 	struct etw_user_event *e;
+	pid_t child;
 
 	fake_enable("Test-Answering", 4, 0);
 	etw_provider_on_enable(&answering, answer, NULL, 0);
@@ -776,6 +781,15 @@ static void answers(void)
 	ok(before.failed == after.failed, "which is no failure");
 	etw_answer_end();
 	ok(!etw_event_write(e, NULL, 0) && fake_events() == 9 && fake_answers() == 5, "the end of an answer");
+	/* The number of the request that came meanwhile. */
+	ok(!etw_answer_begin(&answering, asked + 1), "an answer in which a child is made");
+	fake_clear();
+	child = fork();
+	if (!child)
+		_exit(!!etw_event_write(e, NULL, 0));
+	ok(exit_of(child) == 0 && fake_events() == 1 && !fake_answers(), "the child's events are for all");
+	ok(!etw_event_write(e, NULL, 0) && fake_answers() == 1, "the parent goes on answering");
+	etw_answer_end();
 	ok(etw_answer_begin(&answering, 0) == -EINVAL, "an answer to nobody");
 	etw_provider_on_enable(&answering, NULL, NULL, 0);
 	etw_provider_unregister(&answering);
@@ -832,6 +846,76 @@ static void forks(void)
 	etw_provider_unregister(p);
 }
 
+/* In a child, for what must not hang or kill the others: 0 it did what it should. */
+#define alone(statements) \
+	({ \
+		pid_t child_; \
+\
+		fflush(stdout); \
+		child_ = fork(); \
+		if (!child_) { \
+			alarm(10); \
+			_exit(({ statements; })); \
+		} \
+		exit_of(child_); \
+	})
+
+static struct etw_user_event *define(struct etw_provider *p, const char *name)
+{
+	struct etw_event_options o = { .size = sizeof(o), .name = name, .level = ETW_LEVEL_INFO };
+	struct etw_user_event *e = NULL;
+
+	etw_event_define(p, &o, &e);
+	return e;
+}
+
+/* A program that closes all it did not open, and then has many of its own. */
+static ino_t taken_inode;
+
+static int memory_file(void)
+{
+	int fd = memfd_create("own", MFD_CLOEXEC);
+
+	if (write(fd, "0123456789abcdef", 16) != 16)
+		return -1;
+	lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
+static void take_all(int own)
+{
+	struct stat st;
+	int fd;
+
+	fstat(own, &st);
+	taken_inode = st.st_ino;
+	for (fd = 3; fd < 1024; fd++)
+		if (fd != own)
+			dup2(own, fd);
+}
+
+static bool all_taken(void)
+{
+	struct stat st;
+	int fd;
+
+	for (fd = 3; fd < 1024; fd++)
+		if (fstat(fd, &st) || st.st_ino != taken_inode) {
+			printf("# %d is no more the program's\n", fd);
+			fflush(stdout);
+			return false;
+		}
+	return true;
+}
+
+static int registers(const char *name)
+{
+	struct etw_provider_options o = { .size = sizeof(o), .name = name };
+	struct etw_provider *p;
+
+	return etw_provider_register(&o, &p);
+}
+
 static void descriptors(void)
 {
 	unsigned int before = fake_registrations();
@@ -853,14 +937,301 @@ static void descriptors(void)
 
 	/* A number that is another file now must not be closed. */
 	p = make("Test-Taken");
-	taken = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-	for (fd = 100; fd < 1024; fd++)
-		if (fcntl(fd, F_GETFD) >= 0)
-			dup2(taken, fd);
+	ok(alone(take_all(memory_file()); etw_provider_unregister(p); !all_taken()) == 0,
+	   "nor is a file of the program's closed that has the number of one of ours");
+	ok(alone(etw_provider_unregister(p); take_all(memory_file()); registers("Test-Again") || !all_taken()) == 0,
+	   "or that had one");
 	etw_provider_unregister(p);
-	for (fd = 100, before = 0; fd < 1024; fd++)
-		before += fcntl(fd, F_GETFD) >= 0 && (fcntl(fd, F_GETFL) & O_PATH);
-	ok(!before, "nor is a file of the program's closed that has the number of one of ours");
+}
+
+/* Its event attaches anew, with all the cancellation points that are in that. */
+static void *cancelled(void *event)
+{
+	struct etw_user_event *e = event;
+	int old;
+
+	pthread_cancel(pthread_self());
+	etw_event_write(e, NULL, 0);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	return old == PTHREAD_CANCEL_ENABLE ? e : NULL;
+}
+
+static void cancel_in_callback(struct etw_provider *provider, const struct etw_enabled *enabled, void *arg)
+{
+	(void)provider;
+	(void)enabled;
+	pthread_cancel(pthread_self());
+	usleep(1000);
+	*(bool *)arg = true;
+}
+
+static void *cancelled_in_callback(void *provider)
+{
+	etw_provider_dispatch(provider);
+	pthread_testcancel();
+	return NULL;
+}
+
+static int cancel_writer(struct etw_provider *p)
+{
+	struct etw_user_event *e = define(p, "Cancelled");
+	void *result = NULL;
+	pthread_t t;
+	int fd;
+
+	fake_enable("Test-Cancel", 4, 0);
+	for (fd = 3; fd < 1024; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			close(fd);
+	fake_clear();
+	pthread_create(&t, NULL, cancelled, e);
+	pthread_join(t, &result);
+	if (result != e || fake_events() != 1)
+		return 1;
+	return etw_provider_attach(NULL) != 1;
+}
+
+static int cancel_callback(struct etw_provider *p)
+{
+	bool called = false;
+	void *result;
+	pthread_t t;
+
+	fake_enable("Test-Cancel", 4, 0);
+	etw_provider_on_enable(p, cancel_in_callback, &called, 0);
+	pthread_create(&t, NULL, cancelled_in_callback, p);
+	pthread_join(t, &result);
+	if (result != PTHREAD_CANCELED || !called)
+		return 1;
+	etw_provider_unregister(p);
+	return 0;
+}
+
+static void cancellation(void)
+{
+	struct etw_provider *p = make("Test-Cancel");
+
+	ok(alone(cancel_writer(p)) == 0, "a cancelled thread's event is written, and the thread goes on behind it");
+	ok(alone(cancel_callback(p)) == 0, "a callback runs to its end before its thread is cancelled");
+	etw_provider_unregister(p);
+}
+
+/* Readable once for each change, and the callback is called then. */
+static bool loop_works(struct etw_provider *p, const char *name, struct calls *c)
+{
+	struct pollfd fd = { .fd = etw_provider_fd(p), .events = POLLIN };
+	unsigned int before;
+
+	etw_provider_dispatch(p);
+	before = nr_calls(c);
+	fake_enable(name, 2 + before % 2, 0);
+	return poll(&fd, 1, 1000) == 1 && etw_provider_dispatch(p) == 1 && nr_calls(c) == before + 1 &&
+	       poll(&fd, 1, 0) == 0;
+}
+
+static int own_file(struct etw_provider *p, struct calls *c)
+{
+	int own = memory_file();
+
+	take_all(own);
+	etw_provider_dispatch(p);
+	if (lseek(own, 0, SEEK_CUR) || lseek(own, 0, SEEK_END) != 16 || !all_taken())
+		return 1;
+	if (etw_provider_attach(p) != 1 || !loop_works(p, "Test-Loop3", c))
+		return 2;
+	etw_provider_unregister(p);
+	return !all_taken();
+}
+
+static int own_eventfd(struct etw_provider *p)
+{
+	int own = eventfd(5, EFD_CLOEXEC | EFD_NONBLOCK);
+	__u64 n = 0;
+
+	take_all(own);
+	etw_provider_dispatch(p);
+	etw_provider_on_enable(p, NULL, NULL, 0);
+	etw_provider_unregister(p);
+	return read(own, &n, sizeof(n)) != sizeof(n) || n != 5 || fcntl(1023, F_GETFD) < 0;
+}
+
+static int own_files_after_fork(struct etw_provider *p, struct calls *c, struct etw_user_event *e)
+{
+	take_all(memory_file());
+	etw_event_write(e, NULL, 0);
+	return !all_taken() || !loop_works(p, "Test-Loop3", c) || !all_taken();
+}
+
+static void loops(void)
+{
+	struct etw_provider *p = make("Test-Loop3");
+	struct etw_user_event *e = define(p, "Event");
+	struct calls c = {};
+	int fd = etw_provider_fd(p);
+
+	fake_enable("Test-Loop3", 4, 0);
+	etw_provider_on_enable(p, on_enable, &c, 0);
+	ok(loop_works(p, "Test-Loop3", &c), "a loop");
+	ok(alone(etw_event_write(e, NULL, 0) || etw_provider_fd(p) != fd || !loop_works(p, "Test-Loop3", &c)) == 0,
+	   "a child's own, in the same place");
+	ok(loop_works(p, "Test-Loop3", &c) && etw_provider_fd(p) == fd, "the parent's goes on");
+	ok(alone(own_files_after_fork(p, &c, e)) == 0, "a child that has files of its own in all places keeps them");
+	/* Their process has forked already as far as the library is concerned. */
+	ok(alone(etw_provider_dispatch(p); own_file(p, &c)) == 0, "so does a program, and has another for its loop");
+	ok(alone(etw_provider_dispatch(p); own_eventfd(p)) == 0, "its eventfd is not taken for the library's");
+	ok(loop_works(p, "Test-Loop3", &c), "of all that the parent sees nothing");
+	etw_provider_unregister(p);
+}
+
+/* Runs in the middle of a fork, when the library is prepared for it. */
+static int (*in_fork)(void);
+
+static void prepare_fork(void)
+{
+	int (*fn)(void) = in_fork;
+
+	in_fork = NULL;
+	if (fn && fn())
+		_exit(99);
+}
+
+/* Those before the library's own come after it. */
+static __attribute__((constructor(101))) void watch_forks(void)
+{
+	pthread_atfork(prepare_fork, NULL, NULL);
+}
+
+static volatile int handled;
+
+static void fork_in_handler(int nr)
+{
+	pid_t child = fork();
+
+	(void)nr;
+	if (!child)
+		_exit(0);
+	handled = exit_of(child) ? -1 : 1;
+}
+
+static int by_handler_of_same(void)
+{
+	return raise(SIGUSR1) || handled != 1;
+}
+
+static int asking;
+
+static void *asks(void *arg)
+{
+	struct etw_enabled e = { .size = sizeof(e) };
+
+	__atomic_store_n(&asking, gettid(), __ATOMIC_RELEASE);
+	return etw_provider_query(&early, &e) ? NULL : arg;
+}
+
+static bool sleeps(int tid)
+{
+	char path[64], text[256], *state;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	state = strrchr(text, ')');
+	return state && !strncmp(state, ") S", 3);
+}
+
+static int by_handler_of_other(void)
+{
+	pthread_t t;
+
+	__atomic_store_n(&asking, 0, __ATOMIC_RELEASE);
+	pthread_create(&t, NULL, asks, &early);
+	/* It waits for the lock, which this thread has. */
+	if (!soon(__atomic_load_n(&asking, __ATOMIC_ACQUIRE)) || !soon(sleeps(asking)))
+		return 1;
+	return pthread_kill(t, SIGUSR1) || !soon(handled) || handled != 1;
+}
+
+/* 0: after a fork in the middle of a fork, parent and child can use the library. */
+static int fork_in_fork(int (*by)(void))
+{
+	pid_t child;
+
+	in_fork = by;
+	child = fork();
+	if (!child)
+		_exit(!asks(&child));
+	return !asks(&child) || exit_of(child) || handled != 1;
+}
+
+/* The child of a handler that came while the library was at work, which comes out of both. */
+static int child_of_handler(void)
+{
+	return raise(SIGUSR2);
+}
+
+static void leave_in_handler(int nr)
+{
+	pid_t child = fork();
+
+	(void)nr;
+	handled = child ? exit_of(child) ? -1 : 1 : 2;
+}
+
+static int child_comes_out(struct etw_provider *p)
+{
+	struct calls c = {};
+	pid_t child;
+
+	etw_provider_on_enable(p, on_enable, &c, ETW_CALLBACK_THREAD);
+	in_fork = child_of_handler;
+	child = fork();
+	if (!child)
+		_exit(0);
+	if (exit_of(child))
+		return 1;
+	if (handled != 2)
+		return handled != 1;
+	/* Here the thread did not come along. */
+	etw_provider_attach(p);
+	fake_enable("Test-Handler", 4, 0);
+	_exit(!soon(nr_calls(&c) == 1));
+}
+
+static void forks_in_forks(void)
+{
+	struct etw_provider *p = make("Test-Handler");
+
+	signal(SIGUSR1, fork_in_handler);
+	signal(SIGUSR2, leave_in_handler);
+	ok(alone(fork_in_fork(by_handler_of_same)) == 0, "a handler forks while its thread does");
+	ok(alone(fork_in_fork(by_handler_of_other)) == 0, "a handler of another thread forks");
+	ok(alone(child_comes_out(p)) == 0, "its child is a child as any other when it comes out");
+	signal(SIGUSR1, SIG_DFL);
+	signal(SIGUSR2, SIG_DFL);
+	etw_provider_unregister(p);
+}
+
+static int without_memory(struct etw_provider *p, const volatile unsigned char *enabled)
+{
+	const struct rlimit none = { 0, 0 };
+
+	setrlimit(RLIMIT_DATA, &none);
+	etw_provider_unregister(p);
+	return *enabled || fake_files("Test-Memory");
+}
+
+static void memory(void)
+{
+	struct etw_provider *p = make("Test-Memory");
+	struct etw_user_event *e = define(p, "Event");
+
+	fake_enable("Test-Memory", 4, 0);
+	ok(etw_event_enabled(e) && alone(without_memory(p, e->enabled)) == 0, "unregistered where no memory is to be had");
+	etw_provider_unregister(p);
 }
 
 static void *writer(void *arg)
@@ -916,6 +1287,10 @@ int main(void)
 	answers();
 	provider_enabled();
 	forks();
+	cancellation();
+	memory();
+	loops();
+	forks_in_forks();
 	all_at_once();
 	descriptors();
 	return tap_done();

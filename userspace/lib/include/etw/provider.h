@@ -159,7 +159,10 @@ typedef void (*etw_enable_fn)(struct etw_provider *provider, const struct etw_en
  * be made.
  */
 ETW_API int etw_provider_on_enable(struct etw_provider *provider, etw_enable_fn fn, void *arg, unsigned int flags);
-/* For poll: POLLIN etw_provider_dispatch() has something to do, be it that the module has come. Until unregister. */
+/*
+ * For poll: POLLIN etw_provider_dispatch() has something to do, be it that the module has come. Until unregister; in a
+ * child made by fork the same number is its own. If the program has closed it this gives another.
+ */
 ETW_API int etw_provider_fd(struct etw_provider *provider);
 /* Never waits. Calls the callback if there is a reason, attaches if it can. How many calls, or an error. */
 ETW_API int etw_provider_dispatch(struct etw_provider *provider);
@@ -177,6 +180,9 @@ ETW_API int etw_provider_enabled(struct etw_provider *provider, unsigned int lev
  * asked with this number, and events of its batch that it has kept till then are written before. A callback with
  * ETW_CODE_CAPTURE is called in between; these are for a program that answers later or in another thread. A session
  * that is gone meanwhile, or has asked again, gets nothing: functions that write give -ENOENT. -EINVAL.
+ *
+ * A signal handler that writes of @provider in between, in this thread, is part of the answer: other sessions do not
+ * get its event. Block the signal where that matters. A child made by fork in between does not answer.
  */
 ETW_API int etw_answer_begin(struct etw_provider *provider, __u64 capture);
 ETW_API void etw_answer_end(void);
@@ -544,6 +550,7 @@ static inline const void *etw_value_address(const T *data)
 #define ETW_INT_(value, bytes)			etw_value_int<bytes>(value)
 #define ETW_BOOL_(value)			etw_value_bool(value)
 #define ETW_REAL_(value)			etw_value_float(value)
+#define ETW_TEXT_(text)				(text)
 #define ETW_ELEMENTS_(data, bytes, real, sign)	etw_value_elements<bytes, real, sign>(data)
 #define ETW_ADDRESS_(data, bytes)		etw_value_address<bytes>(data)
 #define ETW_LINK_(event)
@@ -555,11 +562,21 @@ static inline const void *etw_value_address(const T *data)
 #define ETW_IS_INT_(value) _Generic((value), _Bool: 1, char: 1, signed char: 1, unsigned char: 1, short: 1, \
 	unsigned short: 1, int: 1, unsigned int: 1, long: 1, unsigned long: 1, long long: 1, \
 	unsigned long long: 1, default: 0)
+/* 0 if it is none: only a constant 0 is a null pointer, and takes the other's type. */
+#define ETW_CONSTANT_(value) \
+	_Generic((1 ? (void *)((long)(value) * 0L) : (int *)8), int *: (value), default: 0)
+#define ETW_IS_TEXT_(value) _Generic((value), char *: 1, const char *: 1, signed char *: 1, const signed char *: 1, \
+	unsigned char *: 1, const unsigned char *: 1, void *: 1, const void *: 1, default: 0)
+#define ETW_TEXT_(text) \
+	((void)ETW_CHECK_(ETW_IS_TEXT_(text), "the value of a text field is no text"), (text))
 #define ETW_IS_REAL_(value)	_Generic((value), float: 1, double: 1, default: 0)
 #define ETW_INT_(value, bytes) etw_value_make(ETW_PACK_NUMBER, NULL, (__u64)(value), (bytes) + \
 	ETW_CHECK_(ETW_IS_INT_(+(value)), "the value of an integer field is no integer") + \
 	ETW_CHECK_(sizeof(+(value)) <= ((bytes) < sizeof(int) ? sizeof(int) : (bytes)), \
-		   "the value is wider than its field"), 0)
+		   "the value is wider than its field") + \
+	ETW_CHECK_((bytes) > 2 || ((long long)ETW_CONSTANT_(value) >= ((bytes) == 1 ? -128 : -32768) && \
+				   (long long)ETW_CONSTANT_(value) <= ((bytes) == 1 ? 255 : 65535)), \
+		   "the constant does not fit into its field"), 0)
 #define ETW_BOOL_(value)	etw_value_make(ETW_PACK_NUMBER, NULL, (value) ? 1 : 0, 1, 0)
 #define ETW_REAL_(value) \
 	((value) + (int)ETW_CHECK_(ETW_IS_REAL_(value), "the value of a floating point field is none"))
@@ -651,7 +668,7 @@ static inline const void *etw_value_address(const T *data)
 #define etw_bool(name, value) \
 	(ETW_TYPE_BOOL, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, ETW_BOOL_(value))
 #define etw_str(name, text) \
-	(ETW_TYPE_STRING, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, etw_value_str(text))
+	(ETW_TYPE_STRING, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, etw_value_str(ETW_TEXT_(text)))
 #define etw_strn(name, text, n) \
 	(ETW_TYPE_STRING, ETW_ARRAY_NONE, ETW_FORMAT_DEFAULT, 0, NULL, name, etw_value_strn(text, n))
 #define etw_chars(name, text, n) \
