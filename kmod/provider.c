@@ -56,13 +56,13 @@ bool etw_provider_is(const struct etw_provider *p, const char *name, const uuid_
 	return uuid_equal(&p->guid, guid);
 }
 
-struct etw_provider *etw_provider_find(const char *name, const uuid_t *guid)
+struct etw_provider *etw_provider_of_kernel(const char *name, const uuid_t *guid)
 {
 	struct etw_provider *p;
 
 	lockdep_assert_held(&etw_control);
 	list_for_each_entry(p, &etw_providers, node)
-		if (etw_provider_is(p, name, guid) && etw_provider_live(p))
+		if (!p->user && etw_provider_is(p, name, guid) && etw_provider_live(p))
 			return p;
 	return NULL;
 }

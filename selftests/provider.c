@@ -810,7 +810,7 @@ TEST_F(provider, capture)
 	EXPECT_EQ(2, session_query(asks).written);
 	/* Nor what its filter rejects. */
 	enable.any = 0;
-	enable.pids = (uintptr_t)(__s32 []){ 1 };
+	enable.pids = (uintptr_t)(__s32[]){ 1 };
 	enable.nr_pids = 1;
 	ASSERT_EQ(1, call(asks, ETW_IOC_SESSION_ENABLE, &enable));
 	EXPECT_EQ(0, answer(p, id, event, used));
@@ -1072,6 +1072,88 @@ TEST_F(provider, users)
 	enable.flags = 0;
 	enable.uid = SOMEBODY;
 	EXPECT_EQ(-EINVAL, call(self->fd, ETW_IOC_SESSION_ENABLE, &enable));
+	close(p);
+}
+
+/* A provider of this name and GUID, of @uid. */
+static int register_with(int dev, const char *name, __u8 guid, uid_t uid)
+{
+	struct etw_provider_register a = { .size = sizeof(a), .guid = { 0x77, guid } };
+	int p = -1;
+
+	strcpy((char *)a.name, name);
+	if (setreuid(uid, 0))
+		return -errno;
+	p = call(dev, ETW_IOC_PROVIDER_REGISTER, &a);
+	return setreuid(0, 0) ? -errno : p;
+}
+
+static struct etw_enable by_guid(__u8 guid)
+{
+	return (struct etw_enable){ .size = sizeof(struct etw_enable), .guid = { 0x77, guid } };
+}
+
+/* What the session counts for those with a name, or without one, together. */
+static uint64_t written_by(int session, bool named)
+{
+	struct etw_provider_query q = { .size = sizeof(q) };
+	uint64_t sum = 0;
+
+	for (; !call(session, ETW_IOC_SESSION_QUERY_PROVIDER, &q); q.flags = 0)
+		if (named == !!q.name[0])
+			sum += q.written;
+	return sum;
+}
+
+/* What was enabled by a GUID is not another's who registers that GUID under a name of their own, nor the other way round. */
+TEST_F(provider, known_by)
+{
+	static const __u8 none[16];
+	struct etw_enable victim = by_guid(1);
+	int p = register_with(self->dev, self->name, 1, 0), q;
+
+	ASSERT_EQ(0, provider_counter(p, "tick", 0));
+	ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &victim));
+	q = register_with(self->dev, "Test-Wanted", 1, SOMEBODY);
+	ASSERT_EQ(0, provider_counter(q, "tick", 0));
+	EXPECT_EQ(0, disable(self->fd, "Test-Wanted"));
+	EXPECT_EQ(1, provider_query(p).nr_sessions);
+	EXPECT_EQ(1, enable_all(self->fd, "Test-Wanted"));
+	EXPECT_EQ(2, session_query(self->fd).nr_enabled);
+	EXPECT_EQ(0, memcmp(none, session_provider(self->fd, "Test-Wanted").guid, 16));
+	EXPECT_EQ(1, provider_query(p).nr_sessions);
+	EXPECT_EQ(16, write_number(p, 0, 1));
+	EXPECT_EQ(0, disable(self->fd, "Test-Wanted"));
+	EXPECT_EQ(16, write_number(p, 0, 2));
+	EXPECT_EQ(16, write_number(q, 0, 3));	/* it has the GUID */
+	EXPECT_EQ(3, written_by(self->fd, false));
+	EXPECT_EQ(0, written_by(self->fd, true));
+	EXPECT_EQ(3, session_query(self->fd).written);
+	close(p);
+	close(q);
+}
+
+/* A name and a GUID of one provider, enabled before anybody has it: each event once, and counted once. */
+TEST_F(provider, name_and_guid)
+{
+	struct etw_enable guid = by_guid(2);
+	int p;
+
+	ASSERT_EQ(0, enable_all(self->fd, self->name));
+	ASSERT_EQ(0, call(self->fd, ETW_IOC_SESSION_ENABLE, &guid));
+	p = register_with(self->dev, self->name, 2, SOMEBODY);
+	ASSERT_EQ(0, provider_counter(p, "tick", 0));
+	EXPECT_EQ(1, provider_query(p).nr_sessions);
+	EXPECT_EQ(16, write_number(p, 0, 1));
+	EXPECT_EQ(16, write_number(p, 0, 2));
+	EXPECT_EQ(2, session_query(self->fd).written);
+	EXPECT_EQ(2, written_by(self->fd, true));
+	EXPECT_EQ(0, written_by(self->fd, false));
+	/* of a user that is meant no more it stays where it was */
+	guid = enable_make(self->name);
+	guid.flags = ETW_ENABLE_UID;
+	ASSERT_EQ(0, call(self->fd, ETW_IOC_SESSION_ENABLE, &guid));
+	EXPECT_EQ(2, written_by(self->fd, true) + written_by(self->fd, false));
 	close(p);
 }
 

@@ -306,6 +306,7 @@ struct etw_predicate {
  * @uid: with ETW_ENABLE_UID, in the caller's user namespace.
  *
  * Several providers can have one name: each user's own. An enable by name is of all of them, also of those that come later.
+ * It replaces the one by the same name or GUID; only of the kernel's providers name, alias and GUID are the same.
  *
  * Synchronous: on return events flow, and the provider's rundown has been written to this session; no list or filter
  * holds it back. Returns 1 if such a provider exists, 0 if not: the enable is remembered and takes effect when it
