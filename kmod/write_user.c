@@ -12,7 +12,7 @@
 #include "write.h"
 #include "write_user.h"
 
-/* What a user can have saved up: a tenth of a second's worth. */
+/* What a user can have saved up: a tenth of a second's worth, and the long way takes one event that costs more. */
 #define BURST_NS (NSEC_PER_SEC / 10)
 
 #define RATE 100000
@@ -139,8 +139,9 @@ static noinline int write_target(const struct etw_run *run, const struct etw_tar
 	}
 	if (limited) {
 		const bool room = leaves_room(r, len);
+		const u64 cost = cost_of(run->nr), saved = run->nr == 1 ? max_t(u64, BURST_NS, cost) : BURST_NS;
 
-		if (!room || !within_rate(t, moment->monotonic, moment->monotonic + BURST_NS, cost_of(run->nr))) {
+		if (!room || !within_rate(t, moment->monotonic, moment->monotonic + saved, cost)) {
 			if (run->nr > 1)
 				return write_each(run, t, moment, limited);
 			etw_target_lose(t, room ? ETW_LOST_RATE : ETW_LOST_NO_ROOM, 1);
