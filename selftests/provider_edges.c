@@ -352,22 +352,25 @@ TEST_F(edges, full)
 	DRAIN();
 }
 
-/* As somebody: @nr events by ten. The time that it took. */
-static uint64_t write_many(int dev, const char *name, unsigned int nr)
+/* As somebody: @nr events with payloads of @size, so many @together. The time that it took. */
+static uint64_t write_many(int dev, const char *name, unsigned int nr, unsigned int together, uint32_t size)
 {
+	static uint8_t buf[ETW_MAX_WRITE], payload[ETW_MAX_PAYLOAD];
 	uint64_t *took = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), time;
+	const uint32_t count = size - sizeof(count);
 	const pid_t pid = fork();
-	uint8_t buf[10 * 16];
+	struct schema_maker m;
 	size_t used = 0;
 
 	if (!pid) {
 		int p = become_user(SOMEBODY) ? -1 : provider_register(dev, name);
-		const int tick = provider_counter(p, "tick", 0);
+		const int blob = one_field(&m, p, "blob", ETW_TYPE_BINARY);
 
-		for (uint64_t i = 0; i < 10; i++)
-			used = write_add(buf, used, tick, &i, sizeof(i));
+		memcpy(payload, &count, sizeof(count));
+		for (unsigned int i = 0; i < together; i++)
+			used = write_add(buf, used, blob, payload, size);
 		time = now_ns();
-		for (unsigned int i = 0; i < nr / 10; i++)
+		for (unsigned int i = 0; i < nr / together; i++)
 			if (write(p, buf, used) < 0 && errno != ENOBUFS)
 				_exit(1);
 		*took = now_ns() - time;
@@ -400,7 +403,7 @@ TEST_F(edges, rate)
 		snprintf(text, sizeof(text), "%u", rate);
 		ASSERT_EQ(0, file_write(RATE, text));
 		sleep_ms(300);	/* what was spent has come back */
-		time = write_many(self->dev, name, nr);
+		time = write_many(self->dev, name, nr, 10, 8);
 		file_write(RATE, "100000");
 		ASSERT_NE(0, time);
 		q = session_provider(self->fd, name);
@@ -413,6 +416,39 @@ TEST_F(edges, rate)
 		}
 		ASSERT_SUMS(self->fd);
 	}
+}
+
+/* Large events are limited by their bytes, one by one or together, also where nothing is ever full; one always can. */
+TEST_F(edges, rate_of_bytes)
+{
+	const unsigned int rate = 1000, nr = 30;
+	struct etw_session_create create = session_small(unique("ring"));
+	struct etw_provider_query q;
+	char name[ETW_NAME_SIZE];
+	uint64_t time;
+	int ring;
+
+	create.flags = ETW_SESSION_OVERWRITE;
+	create.subbuf_size = 64 << 10;
+	create.nr_subbufs = 4;
+	ring = session_make(self->dev, &create);
+	ASSERT_GE(ring, 0);
+	for (int i = 0; i < 3; i++) {
+		const unsigned int size = i < 2 ? 20000 : 50000, worth = size / ETW_RATE_BYTES;
+
+		snprintf(name, sizeof(name), "Bytes-%d-%d", i, getpid());
+		ASSERT_EQ(0, enable_all(ring, name));
+		ASSERT_EQ(0, file_write(RATE, "1000"));
+		sleep_ms(400);	/* what was spent has come back */
+		time = write_many(self->dev, name, nr, i == 1 ? 3 : 1, size);
+		file_write(RATE, "100000");
+		ASSERT_NE(0, time);
+		q = session_provider(ring, name);
+		EXPECT_EQ(nr, q.written + q.lost[ETW_LOST_RATE]);
+		EXPECT_LE(1, q.written);
+		EXPECT_GE((worth > rate / 10 ? worth : rate / 10) + time * rate / 1000000000 + 1, q.written * worth);
+	}
+	close(ring);
 }
 
 /* The level that a program is told is the highest, whoever asked for it and when. */

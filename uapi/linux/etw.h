@@ -82,6 +82,7 @@
 #define ETW_MAX_EVENTS		4096U		/* of one provider file */
 #define ETW_MAX_WRITE		131072U		/* bytes of one write to a provider file */
 #define ETW_MAX_BATCH		1024U		/* events of one write: nothing else runs on the CPU meanwhile */
+#define ETW_RATE_BYTES		256U		/* a larger event counts as one for each so many bytes */
 #define ETW_MAX_PREDICATES	16U		/* in one filter */
 #define ETW_MAX_EVENT_IDS	256U		/* in one filter */
 #define ETW_MAX_PROCESS_NAMES	64U		/* in one filter */
@@ -660,7 +661,9 @@ struct etw_subbuf {
  * as long as one of them is: until the last close and the end of the last mapping. The keywords are those of the latest.
  * Whoever holds the file may write; records carry the ids of the thread that does. A process that cannot control sessions
  * (CAP_PERFMON or CAP_SYS_ADMIN) when it registers is not trusted: its records take at most three quarters of a relay, and
- * are limited to a rate for each user, session and CPU (module parameter untrusted_rate).
+ * are limited to a rate for each user, session and CPU (module parameter untrusted_rate): so many events a second, and not
+ * more than ETW_RATE_BYTES for each of these, header and payload. What was not used of a tenth of a second can be made up for,
+ * and one event is always as much as that. In overwrite mode nothing is full, so the rate alone is what they are held to.
  *
  * EINVAL a malformed name, keyword or number; E2BIG too many keywords; EPERM the name (in any case) or GUID is one of the
  * kernel's, or begins with "Linux-"; EDQUOT the user, or all users together, have as many as they may; ENOMEM.
