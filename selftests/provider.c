@@ -950,12 +950,52 @@ static int take_all_classes(int dev, const char *name)
 	return provider_counter(files[2], "more", 0) == 1 ? 0 : 4;
 }
 
+/* An event of one field for each of @nr_fields, all with a map of @nr values; its size. */
+static uint32_t with_map(struct schema_maker *m, const char *event, unsigned int nr_fields, unsigned int nr)
+{
+	static const char *const names[] = { "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7" };
+	static struct map_value values[401];
+	struct etw_schema_field *first;
+
+	for (unsigned int i = 0; i < nr; i++)
+		values[i] = (struct map_value){ i, "A-name-of-a-value-that-is-about-as-long-as-any-name-can-be" };
+	values[nr].name = NULL;
+	schema_begin(m, event, nr_fields);
+	first = schema_field(m, 0, names[0], ETW_TYPE_U32);
+	schema_map(m, 0, ETW_MAP_VALUES, values);
+	for (unsigned int i = 1; i < nr_fields; i++)
+		schema_field(m, i, names[i], ETW_TYPE_U32)->map = first->map;
+	return schema_done(m);
+}
+
+static int take_all_memory(int dev, const char *name)
+{
+	static struct schema_maker m;
+	int p = provider_register(dev, name), ret, nr = 0;
+	char event[16];
+
+	do {
+		snprintf(event, sizeof(event), "e%d", nr);
+		ret = provider_event(p, m.bytes, with_map(&m, event, 1, 400));
+	} while (ret == nr && ++nr < 1000);
+	if (ret != -EDQUOT)
+		return 1;
+	/* each takes 31,000 bytes of schema and not more than twice that in all */
+	if (nr > ETW_USER_CLASS_BYTES / 30000 || nr < ETW_USER_CLASS_BYTES / 62000)
+		return 2;
+	/* all has room again when they have gone */
+	close(p);
+	p = provider_register(dev, name);
+	return provider_event(p, m.bytes, with_map(&m, "more", 1, 400));
+}
+
 /* What somebody without rights may have, and that it does not add up over time. */
 TEST_F(provider, quotas)
 {
 	for (int round = 0; round < 2; round++) {
 		EXPECT_EQ(0, as_somebody(take_all_registrations, self->dev, self->name));
 		EXPECT_EQ(0, as_somebody(take_all_classes, self->dev, self->name));
+		EXPECT_EQ(0, as_somebody(take_all_memory, self->dev, self->name));
 	}
 }
 
@@ -1014,6 +1054,44 @@ static const char *event_names(int dev, const char *provider)
 			strcat(names, class->name);
 		free(class);
 	}
+}
+
+/* A map that fields have together is kept once, and one that was given twice is the same. */
+TEST_F(provider, shared_map)
+{
+	static const struct map_value values[] = { { 1, "one" }, { 2, "two" }, { 0, NULL } };
+	struct etw_event_list e = { .size = sizeof(e) };
+	static uint8_t buf[64 << 10];
+	uint32_t size = with_map(&self->m, "shared", 8, 50);
+	int p = provider_register(self->dev, self->name);
+	struct class *class = NULL;
+	const char *why;
+
+	ASSERT_EQ(0, provider_event(p, self->m.bytes, size));
+	do {
+		free(class);
+		e.flags = 0;
+		e.buf = (uintptr_t)buf;
+		e.buf_size = sizeof(buf);
+		ASSERT_EQ(0, call(self->dev, ETW_IOC_EVENT_LIST, &e));
+		class = schema_parse(buf, e.used, &why);
+		ASSERT_NE(NULL, class);
+	} while (strcmp(class->name, "shared"));
+	free(class);
+	EXPECT_LE(e.used, size + ETW_NAME_SIZE + 8);
+	for (int i = 0; i < 2; i++) {
+		schema_begin(&self->m, "twice", 2);
+		schema_field(&self->m, 0, "a", ETW_TYPE_U32);
+		schema_field(&self->m, 1, "b", ETW_TYPE_U32);
+		schema_map(&self->m, 0, ETW_MAP_FLAGS, values);
+		if (i)
+			schema_map(&self->m, 1, ETW_MAP_FLAGS, values);
+		else
+			((struct etw_schema_field *)(schema_head(&self->m) + 1))[1].map =
+				((struct etw_schema_field *)(schema_head(&self->m) + 1))[0].map;
+		EXPECT_EQ(1, provider_event(p, self->m.bytes, schema_done(&self->m)));
+	}
+	close(p);
 }
 
 /* Events of several files go in another order than they came, and others come between. */

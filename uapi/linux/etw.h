@@ -80,6 +80,8 @@
 #define ETW_MAX_KEYWORDS	64U		/* with a name, of one provider */
 #define ETW_MAX_SCHEMA		65536U		/* bytes of one struct etw_schema with all that belongs to it */
 #define ETW_MAX_EVENTS		4096U		/* of one provider file */
+#define ETW_USER_CLASS_BYTES	(16U << 20)	/* kernel memory of the event classes of a user who is not trusted */
+#define ETW_ALL_CLASS_BYTES	(64U << 20)	/* of all such users together */
 #define ETW_MAX_WRITE		131072U		/* bytes of one write to a provider file */
 #define ETW_MAX_BATCH		1024U		/* events of one write: nothing else runs on the CPU meanwhile */
 #define ETW_RATE_BYTES		256U		/* a larger event counts as one for each so many bytes */
@@ -690,7 +692,7 @@ struct etw_provider_register {
  * @flags: must be 0.
  * @schema: a struct etw_schema of @schema_size = its own size bytes, with fields, maps and strings behind it; @class_id,
  *	@guid, @provider and @ctf_name are 0. Nothing of the type ETW_TYPE_POINTER. Names of fields, values and the event
- *	are names as in ETW_NAME_SIZE; field names differ.
+ *	are names as in ETW_NAME_SIZE; field names differ. Fields can have one map together; maps of the same content are one.
  * @reserved: must be 0.
  *
  * Returns the event's number in this file, from 0 on: the index of its enable byte, and what a write says. A class that is
@@ -702,7 +704,8 @@ struct etw_provider_register {
  * room for all events, and is inherited by fork. EPERM writable or executable; EINVAL another length or offset.
  *
  * EINVAL malformed; E2BIG more than ETW_MAX_FIELDS fields or ETW_MAX_SCHEMA bytes; ENOSPC ETW_MAX_EVENTS; EDQUOT the user,
- * or all users together, have as many as they may, or a session does; ENOMEM.
+ * or all users together, have as many as they may or ETW_USER_CLASS_BYTES or ETW_ALL_CLASS_BYTES of memory (a class takes about
+ * twice what its schema has), or a session has as many; ENOMEM.
  */
 #define ETW_ENABLED_ASK	255
 struct etw_event_register {
