@@ -76,6 +76,7 @@ struct etw_class {
 	/* a made class only, under etw_control: */
 	bool made;			/* from a schema, and not by the compiler */
 	bool charged;			/* to its provider's user */
+	u32 memory;			/* bytes of it and its schema */
 	u32 registrations;		/* that have it; without one nobody writes it */
 	u32 refs;			/* registrations and sessions' tables */
 	const struct etw_schema *schema;	/* what it was made from; names and values point into it */

@@ -97,7 +97,27 @@ static struct etw_enabling *enabling_of(struct etw_session *s, const struct etw_
 	return found;
 }
 
-/* The enabling that ENABLE replaces and DISABLE means: the same name or GUID, or the other one of a provider that is there. */
+bool etw_enabling_counts(struct etw_session *s, const struct etw_enabling *e, const struct etw_provider *p)
+{
+	const struct etw_enabling *of;
+
+	lockdep_assert_held(&s->lock);
+	if (!etw_provider_is(p, e->name, &e->guid))
+		return false;
+	of = enabling_of(s, p);
+	if (of)
+		return of == e;
+	/* of a user that is meant no more: whose name or GUID it was */
+	list_for_each_entry(of, &s->enables, node)
+		if (etw_provider_is(p, of->name, &of->guid))
+			return of == e;
+	return false;
+}
+
+/*
+ * The enabling that ENABLE replaces and DISABLE means: the same name or GUID, or the other one of @p, a provider of the
+ * kernel's. A user's proves nothing: anybody can register a name together with somebody else's GUID.
+ */
 static struct etw_enabling *find_enabling(struct etw_session *s, const struct etw_provider *p, const char *name, const uuid_t *guid)
 {
 	struct etw_enabling *e;
@@ -440,7 +460,7 @@ int etw_session_enable(struct etw_session *s, struct etw_enabling *want)
 	mutex_lock(&etw_control);
 	mutex_lock(&s->lock);
 	want->enabled = true;
-	p = etw_provider_find(want->name, &want->guid);
+	p = etw_provider_of_kernel(want->name, &want->guid);
 	old = find_enabling(s, p, want->name, &want->guid);
 	if (p && !p->made)
 		strscpy(want->name, p->name, sizeof(want->name));
@@ -480,7 +500,7 @@ int etw_session_disable(struct etw_session *s, const char *name, const uuid_t *g
 
 	mutex_lock(&etw_control);
 	mutex_lock(&s->lock);
-	e = find_enabling(s, etw_provider_find(name, guid), name, guid);
+	e = find_enabling(s, etw_provider_of_kernel(name, guid), name, guid);
 	if (s->stopping) {
 		err = -ESHUTDOWN;
 	} else if (e && e->enabled) {
@@ -648,7 +668,7 @@ struct etw_session *etw_capture_session(const struct etw_provider *p, u64 id)
 
 static struct etw_provider *own_provider(const struct etw_enabling *e)
 {
-	struct etw_provider *p = etw_provider_find(e->name, &e->guid);
+	struct etw_provider *p = etw_provider_of_kernel(e->name, &e->guid);
 
 	return p && !p->made && etw_enabling_of(e, p) ? p : NULL;
 }
@@ -684,7 +704,7 @@ int etw_session_capture_state(struct etw_session *s, const char *name, const uui
 		mutex_lock(&etw_control);
 		mutex_lock(&s->lock);
 		if (!all)
-			e = find_enabling(s, etw_provider_find(name, guid), name, guid);
+			e = find_enabling(s, etw_provider_of_kernel(name, guid), name, guid);
 		else
 			e = etw_enabling_after(s, id);
 		if (s->stopping) {

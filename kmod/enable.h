@@ -12,7 +12,7 @@ struct etw_enabling {
 	struct list_head node;
 	u64 id;
 	char name[ETW_NAME_SIZE];	/* as asked for, but of the module's own providers the full name */
-	uuid_t guid;
+	uuid_t guid;			/* as asked for, but of the kernel's providers theirs */
 	kuid_t uid;			/* with ETW_ENABLE_UID: whose providers */
 	bool enabled;			/* false: disabled, kept for its counts */
 	u64 asked;			/* id of the last CAPTURE_STATE, 0 none */
@@ -52,6 +52,8 @@ void etw_session_rundown_all(struct etw_session *session);
 
 /* Does @e mean @p? */
 bool etw_enabling_of(const struct etw_enabling *e, const struct etw_provider *p);
+/* Is what @s has of @p counted as @e's? Of all that mean it one is. etw_control and s->lock held. */
+bool etw_enabling_counts(struct etw_session *s, const struct etw_enabling *e, const struct etw_provider *p);
 /* Is there such a provider now? etw_control held. */
 bool etw_enabling_registered(const struct etw_enabling *e);
 void etw_enabling_free(struct etw_enabling *enabling);

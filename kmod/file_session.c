@@ -184,7 +184,7 @@ static long query_provider(struct etw_session *s, void __user *arg)
 	strscpy(q.name, e->name, sizeof(q.name));
 	memcpy(q.guid, &e->guid, sizeof(q.guid));
 	for (i = 0; (entry = etw_session_class(s, i)); i++)
-		if (etw_provider_is(entry->class->provider, e->name, &e->guid))
+		if (etw_enabling_counts(s, e, entry->class->provider))
 			etw_counts_add(&sum, entry->counts);
 	q.registered = etw_enabling_registered(e);
 	mutex_unlock(&s->lock);

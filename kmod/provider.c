@@ -56,13 +56,13 @@ bool etw_provider_is(const struct etw_provider *p, const char *name, const uuid_
 	return uuid_equal(&p->guid, guid);
 }
 
-struct etw_provider *etw_provider_find(const char *name, const uuid_t *guid)
+struct etw_provider *etw_provider_of_kernel(const char *name, const uuid_t *guid)
 {
 	struct etw_provider *p;
 
 	lockdep_assert_held(&etw_control);
 	list_for_each_entry(p, &etw_providers, node)
-		if (etw_provider_is(p, name, guid) && etw_provider_live(p))
+		if (!p->user && etw_provider_is(p, name, guid) && etw_provider_live(p))
 			return p;
 	return NULL;
 }
@@ -184,7 +184,7 @@ struct etw_class *etw_provider_add(struct etw_provider *p, struct etw_class *cla
 			return old;
 		}
 	}
-	err = charge ? etw_user_may_add_class(p->user) : 0;
+	err = charge ? etw_user_may_add_class(p->user, class->memory) : 0;
 	if (!err)
 		err = make_room(m);
 	if (err) {
@@ -198,7 +198,7 @@ struct etw_class *etw_provider_add(struct etw_provider *p, struct etw_class *cla
 	class->place = p->nr_classes;
 	m->classes[p->nr_classes++] = class;
 	if (charge)
-		etw_user_charge_class(p->user, 1);
+		etw_user_charge_class(p->user, 1, class->memory);
 	return class;
 }
 
@@ -211,6 +211,7 @@ void etw_class_get(struct etw_class *class)
 void etw_class_put(struct etw_class *class)
 {
 	struct etw_provider *p = class->provider;
+	const s64 memory = class->memory;
 	struct etw_class *last;
 
 	lockdep_assert_held(&etw_control);
@@ -221,7 +222,7 @@ void etw_class_put(struct etw_class *class)
 	made(p)->classes[class->place] = last;
 	last->place = class->place;
 	if (class->charged)
-		etw_user_charge_class(p->user, -1);
+		etw_user_charge_class(p->user, -1, -memory);
 	etw_schema_unmake(class);
 	etw_provider_let_go(p);
 }

@@ -20,8 +20,8 @@ void etw_provider_unregister(struct etw_provider *provider);
 
 /* Is @p the one, or one of those, that @name or alias, or if @name is "" @guid means? */
 bool etw_provider_is(const struct etw_provider *p, const char *name, const uuid_t *guid);
-/* The first such; those of the compiler come first. etw_control held. */
-struct etw_provider *etw_provider_find(const char *name, const uuid_t *guid);
+/* The one such that is no user's. etw_control held. */
+struct etw_provider *etw_provider_of_kernel(const char *name, const uuid_t *guid);
 /* The first with an id above @id, or NULL. etw_control held. @user: NULL, or whose only. */
 struct etw_provider *etw_provider_after(u64 id, const struct etw_user *user);
 struct etw_class *etw_class_after(u64 id, const struct etw_user *user);

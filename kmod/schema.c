@@ -17,6 +17,16 @@ static u32 map_size(const struct etw_map *map)
 	return sizeof(struct etw_schema_map) + map->nr * sizeof(struct etw_schema_value);
 }
 
+/* The first field with the map of @class's field @i: there the map is, for all of them. */
+static u32 first_with_map(const struct etw_class *class, u32 i)
+{
+	u32 first;
+
+	for (first = 0; class->fields[first].map != class->fields[i].map; first++)
+		;
+	return first;
+}
+
 u32 etw_schema_size(const struct etw_class *class)
 {
 	u32 i, j, size = sizeof(struct etw_schema) + class->nr_fields * sizeof(struct etw_schema_field);
@@ -27,7 +37,7 @@ u32 etw_schema_size(const struct etw_class *class)
 		const struct etw_map *map = class->fields[i].map;
 
 		size += string_size(class->fields[i].name);
-		if (!map)
+		if (!map || first_with_map(class, i) != i)
 			continue;
 		size += map_size(map);
 		for (j = 0; j < map->nr; j++)
@@ -73,7 +83,7 @@ static u32 put_map(struct filler *f, const struct etw_map *map)
 void etw_schema_fill(void *buf, const struct etw_class *class, u32 class_id)
 {
 	struct etw_schema *s = buf;
-	struct etw_schema_field *out = (void *)(s + 1);
+	struct etw_schema_field *out = (void *)(s + 1), *const outs = out;
 	struct filler f = { .buf = buf };
 	u32 i;
 
@@ -81,7 +91,7 @@ void etw_schema_fill(void *buf, const struct etw_class *class, u32 class_id)
 	f.tables = sizeof(*s) + class->nr_fields * sizeof(*out);
 	f.strings = f.tables;
 	for (i = 0; i < class->nr_fields; i++)
-		if (class->fields[i].map)
+		if (class->fields[i].map && first_with_map(class, i) == i)
 			f.strings += map_size(class->fields[i].map);
 
 	s->size = etw_schema_size(class);
@@ -101,9 +111,10 @@ void etw_schema_fill(void *buf, const struct etw_class *class, u32 class_id)
 	s->nr_fields = class->nr_fields;
 	for (i = 0; i < class->nr_fields; i++, out++) {
 		const struct etw_field *field = &class->fields[i];
+		const u32 first = first_with_map(class, i);
 
 		out->name = put_string(&f, field->name);
-		out->map = put_map(&f, field->map);
+		out->map = first < i ? outs[first].map : put_map(&f, field->map);
 		out->type = field->type;
 		out->array = field->array;
 		out->format = field->format;

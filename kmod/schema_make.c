@@ -14,7 +14,7 @@
 #include "schema.h"
 
 #define MAX_DESCRIPTION	256U
-/* Of all maps of a class: fields can share the bytes of a map, but what is made of it cannot. */
+/* Of all maps of a class: they can share bytes, but what is made of them cannot. */
 #define MAX_VALUES	4096U
 #define MAX_COUNT	65535U
 
@@ -91,6 +91,17 @@ static bool field_valid(const struct etw_schema_field *f)
 	return !f->map || is_integer(f->type);
 }
 
+/* The first field with the map at @offset. */
+static u32 first_with_map(const struct source *s, u32 offset)
+{
+	struct etw_schema_field f;
+	u32 i;
+
+	for (i = 0; read_at(s, s->head.fields + i * sizeof(f), &f, sizeof(f)) && f.map != offset; i++)
+		;
+	return i;
+}
+
 /* How many maps and values the fields have. */
 static int count_maps(const struct source *s, u32 *nr_maps, u32 *nr_values)
 {
@@ -103,7 +114,7 @@ static int count_maps(const struct source *s, u32 *nr_maps, u32 *nr_values)
 	for (i = 0; i < s->head.nr_fields; i++) {
 		if (!read_at(s, s->head.fields + i * sizeof(f), &f, sizeof(f)) || !field_valid(&f))
 			return -EINVAL;
-		if (!f.map)
+		if (!f.map || first_with_map(s, f.map) < i)
 			continue;
 		if (!read_at(s, f.map, &map, sizeof(map)) || map.kind > ETW_MAP_FLAGS || !map.nr)
 			return -EINVAL;
@@ -134,6 +145,18 @@ static int take_map(const struct source *s, u32 offset, struct etw_map *map, str
 	return 0;
 }
 
+static bool same_map(const struct etw_map *a, const struct etw_map *b)
+{
+	u32 i;
+
+	if (!a || a->kind != b->kind || a->nr != b->nr)
+		return false;
+	for (i = 0; i < a->nr; i++)
+		if (a->values[i].value != b->values[i].value || strcmp(a->values[i].name, b->values[i].name))
+			return false;
+	return true;
+}
+
 static int take_fields(const struct source *s, struct etw_field *fields, struct etw_map *maps, struct etw_value *values)
 {
 	u32 i, j;
@@ -153,11 +176,17 @@ static int take_fields(const struct source *s, struct etw_field *fields, struct 
 				return -EINVAL;
 		if (!f.map)
 			continue;
-		err = take_map(s, f.map, maps, values);
-		if (err)
-			return err;
-		values += maps->nr;
-		fields[i].map = maps++;
+		j = first_with_map(s, f.map);
+		if (j == i) {
+			err = take_map(s, f.map, maps, values);
+			if (err)
+				return err;
+			for (j = 0; j < i && !same_map(fields[j].map, maps); j++)
+				;
+		}
+		fields[i].map = j < i ? fields[j].map : maps;
+		if (j == i)
+			values += maps++->nr;
 	}
 	return 0;
 }
@@ -192,18 +221,20 @@ static struct etw_class *parse(const struct source *s)
 	struct made_class *m;
 	struct etw_class *class;
 	u32 nr_maps, nr_values;
-	size_t maps_at, values_at;
+	size_t maps_at, values_at, size;
 	int err = count_maps(s, &nr_maps, &nr_values);
 
 	if (err)
 		return ERR_PTR(err);
 	maps_at = struct_size(m, fields, h->nr_fields);
 	values_at = maps_at + nr_maps * sizeof(struct etw_map);
-	m = kvzalloc(values_at + nr_values * sizeof(struct etw_value), ETW_GFP_USER);
+	size = values_at + nr_values * sizeof(struct etw_value);
+	m = kvzalloc(size, ETW_GFP_USER);
 	if (!m)
 		return ERR_PTR(-ENOMEM);
 	class = &m->class;
 	class->made = true;
+	class->memory = size;
 	class->name = name_at(s, h->name);
 	class->description = h->description ? text_at(s, h->description, MAX_DESCRIPTION) : NULL;
 	class->fields = m->fields;
@@ -268,6 +299,7 @@ struct etw_class *etw_schema_make(const void *blob, u32 size, struct etw_provide
 	}
 	class->provider = provider;
 	class->schema = own;
+	class->memory += own_size;
 free:
 	kvfree(given);
 	return class;

@@ -271,11 +271,12 @@ struct etw_session_class *etw_session_class(struct etw_session *s, u32 number)
 
 int etw_session_class_number(struct etw_session *s, const struct etw_class *class)
 {
-	u32 i;
+	const struct etw_session_class *entry;
 
-	for (i = 0; i < s->nr_staged; i++)
-		if (s->chunks[i / ETW_CLASS_CHUNK][i % ETW_CLASS_CHUNK].class == class)
-			return i;
+	lockdep_assert_held(&etw_control);
+	hash_for_each_possible(s->by_class, entry, by_class, (unsigned long)class)
+		if (entry->class == class)
+			return entry->number;
 	return -ENOENT;
 }
 
@@ -328,6 +329,8 @@ int etw_session_class_stage(struct etw_session *s, struct etw_class *class)
 	etw_class_get(class);
 	entry->class = class;
 	entry->rate = rate;
+	entry->number = s->nr_staged;
+	hash_add(s->by_class, &entry->by_class, (unsigned long)class);
 	etw_objects_made(ETW_OBJECT_CLASS, 1);
 	return s->nr_staged++;
 }
@@ -345,6 +348,7 @@ void etw_session_class_drop(struct etw_session *s)
 
 		s->nr_staged--;
 		entry = &s->chunks[s->nr_staged / ETW_CLASS_CHUNK][s->nr_staged % ETW_CLASS_CHUNK];
+		hash_del(&entry->by_class);
 		free_percpu(entry->counts);
 		etw_class_put(entry->class);
 		etw_objects_gone(ETW_OBJECT_CLASS, 1);
@@ -570,6 +574,7 @@ static struct etw_session *session_alloc(const struct etw_session_create *args)
 	INIT_LIST_HEAD(&s->node);
 	INIT_LIST_HEAD(&s->enables);
 	INIT_LIST_HEAD(&s->users);
+	hash_init(s->by_class);
 	kref_init(&s->ref);
 	strscpy(s->name, args->name, sizeof(s->name));
 	generate_random_uuid(s->uuid);

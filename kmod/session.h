@@ -3,6 +3,7 @@
 #ifndef ETW_SESSION_H
 #define ETW_SESSION_H
 
+#include <linux/hashtable.h>
 #include <linux/hrtimer.h>
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -19,6 +20,8 @@ struct etw_session_class {
 	struct etw_class *class;
 	struct etw_counts __percpu *counts;
 	u64 __percpu *rate;		/* of its provider's user, NULL: the kernel's */
+	struct hlist_node by_class;
+	u32 number;
 	bool enabled;			/* direct writes pass */
 };
 
@@ -56,6 +59,7 @@ struct etw_session {
 	struct etw_session_class *chunks[ETW_MAX_CLASSES / ETW_CLASS_CHUNK + 1];
 	u32 nr_classes;			/* read without the lock, released after the entry */
 	u32 nr_staged;			/* entries prepared by an ENABLE that may still fail */
+	DECLARE_HASHTABLE(by_class, 10);	/* the entries, staged ones included; under etw_control */
 	struct list_head users;		/* whose classes are in the table */
 
 	u64 start_time;
@@ -157,7 +161,7 @@ bool etw_session_has_reader(struct etw_session *session);
 int etw_session_class_stage(struct etw_session *session, struct etw_class *class);
 void etw_session_class_publish(struct etw_session *session);
 void etw_session_class_drop(struct etw_session *session);
-/* The number of @class, staged ones included, or -ENOENT. */
+/* The number of @class, staged ones included, or -ENOENT; etw_control held. */
 int etw_session_class_number(struct etw_session *session, const struct etw_class *class);
 /* Without the lock: NULL beyond the table. */
 struct etw_session_class *etw_session_class(struct etw_session *session, u32 number);

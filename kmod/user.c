@@ -10,6 +10,7 @@
 
 static LIST_HEAD(users);
 static u32 all_registrations, all_classes;
+static u64 all_class_bytes;
 
 struct etw_user *etw_user_find(kuid_t uid)
 {
@@ -58,8 +59,10 @@ int etw_user_may_register(const struct etw_user *user)
 	return user->nr_registrations >= ETW_USER_REGISTRATIONS || all_registrations >= ETW_ALL_REGISTRATIONS ? -EDQUOT : 0;
 }
 
-int etw_user_may_add_class(const struct etw_user *user)
+int etw_user_may_add_class(const struct etw_user *user, u32 bytes)
 {
+	if (user->class_bytes + bytes > ETW_USER_CLASS_BYTES || all_class_bytes + bytes > ETW_ALL_CLASS_BYTES)
+		return -EDQUOT;
 	return user->nr_classes >= ETW_USER_CLASSES || all_classes >= ETW_ALL_CLASSES ? -EDQUOT : 0;
 }
 
@@ -69,8 +72,10 @@ void etw_user_charge_registration(struct etw_user *user, int nr)
 	all_registrations += nr;
 }
 
-void etw_user_charge_class(struct etw_user *user, int nr)
+void etw_user_charge_class(struct etw_user *user, int nr, s64 bytes)
 {
+	user->class_bytes += bytes;
+	all_class_bytes += bytes;
 	user->nr_classes += nr;
 	all_classes += nr;
 }

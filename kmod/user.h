@@ -22,6 +22,7 @@ struct etw_user {
 	u32 refs;
 	u32 nr_registrations;		/* that are not trusted */
 	u32 nr_classes;
+	u64 class_bytes;
 };
 
 /* With a reference. ENOMEM. */
@@ -31,10 +32,11 @@ struct etw_user *etw_user_find(kuid_t uid);
 struct etw_user *etw_user_get(struct etw_user *user);
 void etw_user_put(struct etw_user *user);
 
-/* May @user have another? EDQUOT. */
+/* May @user have another, of a class one that takes @bytes? EDQUOT. */
 int etw_user_may_register(const struct etw_user *user);
-int etw_user_may_add_class(const struct etw_user *user);
+int etw_user_may_add_class(const struct etw_user *user, u32 bytes);
 void etw_user_charge_registration(struct etw_user *user, int nr);
-void etw_user_charge_class(struct etw_user *user, int nr);
+/* @nr classes of @bytes in all, negative for those that go. */
+void etw_user_charge_class(struct etw_user *user, int nr, s64 bytes);
 
 #endif

@@ -12,7 +12,7 @@
 #include "write.h"
 #include "write_user.h"
 
-/* What a user can have saved up: a tenth of a second's worth. */
+/* What a user can have saved up: a tenth of a second's worth, and the long way takes one event that costs more. */
 #define BURST_NS (NSEC_PER_SEC / 10)
 
 #define RATE 100000
@@ -36,7 +36,7 @@ static int set_rate(const char *text, const struct kernel_param *param)
 static const struct kernel_param_ops rate_ops = { .set = set_rate, .get = param_get_uint };
 module_param_cb(untrusted_rate, &rate_ops, &untrusted_rate, 0644);
 MODULE_PARM_DESC(untrusted_rate,
-		 "events a second that one user without CAP_PERFMON may record in one session on one CPU; 0 = no limit");
+		 "events of up to 256 bytes a second that one user without CAP_PERFMON may record in one session on one CPU; 0 = no limit");
 
 /*
  * A leaky bucket as one word: until when this user has spent the time of this CPU. The clock is that of the whole
@@ -52,9 +52,12 @@ static __always_inline bool within_rate(const struct etw_target *t, u64 now, u64
 	return true;
 }
 
-static u64 cost_of(u32 nr)
+/* @nr events of @bytes together, headers and payloads: by number, or if they are large by bytes. */
+static __always_inline u64 cost_of(u32 nr, u32 bytes)
 {
-	return (u64)nr * READ_ONCE(etw_untrusted_ns);
+	const u64 ns = READ_ONCE(etw_untrusted_ns);
+
+	return likely(bytes <= nr * ETW_RATE_BYTES) ? nr * ns : bytes * ns / ETW_RATE_BYTES;
 }
 
 /* Of a full relay the last quarter is left to those who are trusted. */
@@ -139,8 +142,9 @@ static noinline int write_target(const struct etw_run *run, const struct etw_tar
 	}
 	if (limited) {
 		const bool room = leaves_room(r, len);
+		const u64 cost = cost_of(run->nr, run_size(run)), saved = run->nr == 1 ? max_t(u64, BURST_NS, cost) : BURST_NS;
 
-		if (!room || !within_rate(t, moment->monotonic, moment->monotonic + BURST_NS, cost_of(run->nr))) {
+		if (!room || !within_rate(t, moment->monotonic, moment->monotonic + saved, cost)) {
 			if (run->nr > 1)
 				return write_each(run, t, moment, limited);
 			etw_target_lose(t, room ? ETW_LOST_RATE : ETW_LOST_NO_ROOM, 1);
@@ -204,7 +208,7 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 	const u64 ids = etw_ids(current);
 	const u8 *payload = run->first + sizeof(struct etw_write);
 	const u32 nr = one ? 1 : run->nr;
-	const u64 cost = limited ? cost_of(nr) : 0;
+	const u64 cost = limited ? cost_of(nr, size) : 0;
 	u64 most = now + BURST_NS;
 	int worst = 0, err;
 

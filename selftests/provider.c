@@ -950,12 +950,52 @@ static int take_all_classes(int dev, const char *name)
 	return provider_counter(files[2], "more", 0) == 1 ? 0 : 4;
 }
 
+/* An event of one field for each of @nr_fields, all with a map of @nr values; its size. */
+static uint32_t with_map(struct schema_maker *m, const char *event, unsigned int nr_fields, unsigned int nr)
+{
+	static const char *const names[] = { "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7" };
+	static struct map_value values[401];
+	struct etw_schema_field *first;
+
+	for (unsigned int i = 0; i < nr; i++)
+		values[i] = (struct map_value){ i, "A-name-of-a-value-that-is-about-as-long-as-any-name-can-be" };
+	values[nr].name = NULL;
+	schema_begin(m, event, nr_fields);
+	first = schema_field(m, 0, names[0], ETW_TYPE_U32);
+	schema_map(m, 0, ETW_MAP_VALUES, values);
+	for (unsigned int i = 1; i < nr_fields; i++)
+		schema_field(m, i, names[i], ETW_TYPE_U32)->map = first->map;
+	return schema_done(m);
+}
+
+static int take_all_memory(int dev, const char *name)
+{
+	static struct schema_maker m;
+	int p = provider_register(dev, name), ret, nr = 0;
+	char event[16];
+
+	do {
+		snprintf(event, sizeof(event), "e%d", nr);
+		ret = provider_event(p, m.bytes, with_map(&m, event, 1, 400));
+	} while (ret == nr && ++nr < 1000);
+	if (ret != -EDQUOT)
+		return 1;
+	/* each takes 31,000 bytes of schema and not more than twice that in all */
+	if (nr > ETW_USER_CLASS_BYTES / 30000 || nr < ETW_USER_CLASS_BYTES / 62000)
+		return 2;
+	/* all has room again when they have gone */
+	close(p);
+	p = provider_register(dev, name);
+	return provider_event(p, m.bytes, with_map(&m, "more", 1, 400));
+}
+
 /* What somebody without rights may have, and that it does not add up over time. */
 TEST_F(provider, quotas)
 {
 	for (int round = 0; round < 2; round++) {
 		EXPECT_EQ(0, as_somebody(take_all_registrations, self->dev, self->name));
 		EXPECT_EQ(0, as_somebody(take_all_classes, self->dev, self->name));
+		EXPECT_EQ(0, as_somebody(take_all_memory, self->dev, self->name));
 	}
 }
 
@@ -1016,6 +1056,44 @@ static const char *event_names(int dev, const char *provider)
 	}
 }
 
+/* A map that fields have together is kept once, and one that was given twice is the same. */
+TEST_F(provider, shared_map)
+{
+	static const struct map_value values[] = { { 1, "one" }, { 2, "two" }, { 0, NULL } };
+	struct etw_event_list e = { .size = sizeof(e) };
+	static uint8_t buf[64 << 10];
+	uint32_t size = with_map(&self->m, "shared", 8, 50);
+	int p = provider_register(self->dev, self->name);
+	struct class *class = NULL;
+	const char *why;
+
+	ASSERT_EQ(0, provider_event(p, self->m.bytes, size));
+	do {
+		free(class);
+		e.flags = 0;
+		e.buf = (uintptr_t)buf;
+		e.buf_size = sizeof(buf);
+		ASSERT_EQ(0, call(self->dev, ETW_IOC_EVENT_LIST, &e));
+		class = schema_parse(buf, e.used, &why);
+		ASSERT_NE(NULL, class);
+	} while (strcmp(class->name, "shared"));
+	free(class);
+	EXPECT_LE(e.used, size + ETW_NAME_SIZE + 8);
+	for (int i = 0; i < 2; i++) {
+		schema_begin(&self->m, "twice", 2);
+		schema_field(&self->m, 0, "a", ETW_TYPE_U32);
+		schema_field(&self->m, 1, "b", ETW_TYPE_U32);
+		schema_map(&self->m, 0, ETW_MAP_FLAGS, values);
+		if (i)
+			schema_map(&self->m, 1, ETW_MAP_FLAGS, values);
+		else
+			((struct etw_schema_field *)(schema_head(&self->m) + 1))[1].map =
+				((struct etw_schema_field *)(schema_head(&self->m) + 1))[0].map;
+		EXPECT_EQ(1, provider_event(p, self->m.bytes, schema_done(&self->m)));
+	}
+	close(p);
+}
+
 /* Events of several files go in another order than they came, and others come between. */
 TEST_F(provider, events_come_and_go)
 {
@@ -1072,6 +1150,88 @@ TEST_F(provider, users)
 	enable.flags = 0;
 	enable.uid = SOMEBODY;
 	EXPECT_EQ(-EINVAL, call(self->fd, ETW_IOC_SESSION_ENABLE, &enable));
+	close(p);
+}
+
+/* A provider of this name and GUID, of @uid. */
+static int register_with(int dev, const char *name, __u8 guid, uid_t uid)
+{
+	struct etw_provider_register a = { .size = sizeof(a), .guid = { 0x77, guid } };
+	int p = -1;
+
+	strcpy((char *)a.name, name);
+	if (setreuid(uid, 0))
+		return -errno;
+	p = call(dev, ETW_IOC_PROVIDER_REGISTER, &a);
+	return setreuid(0, 0) ? -errno : p;
+}
+
+static struct etw_enable by_guid(__u8 guid)
+{
+	return (struct etw_enable){ .size = sizeof(struct etw_enable), .guid = { 0x77, guid } };
+}
+
+/* What the session counts for those with a name, or without one, together. */
+static uint64_t written_by(int session, bool named)
+{
+	struct etw_provider_query q = { .size = sizeof(q) };
+	uint64_t sum = 0;
+
+	for (; !call(session, ETW_IOC_SESSION_QUERY_PROVIDER, &q); q.flags = 0)
+		if (named == !!q.name[0])
+			sum += q.written;
+	return sum;
+}
+
+/* What was enabled by a GUID is not another's who registers that GUID under a name of their own, nor the other way round. */
+TEST_F(provider, known_by)
+{
+	static const __u8 none[16];
+	struct etw_enable victim = by_guid(1);
+	int p = register_with(self->dev, self->name, 1, 0), q;
+
+	ASSERT_EQ(0, provider_counter(p, "tick", 0));
+	ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &victim));
+	q = register_with(self->dev, "Test-Wanted", 1, SOMEBODY);
+	ASSERT_EQ(0, provider_counter(q, "tick", 0));
+	EXPECT_EQ(0, disable(self->fd, "Test-Wanted"));
+	EXPECT_EQ(1, provider_query(p).nr_sessions);
+	EXPECT_EQ(1, enable_all(self->fd, "Test-Wanted"));
+	EXPECT_EQ(2, session_query(self->fd).nr_enabled);
+	EXPECT_EQ(0, memcmp(none, session_provider(self->fd, "Test-Wanted").guid, 16));
+	EXPECT_EQ(1, provider_query(p).nr_sessions);
+	EXPECT_EQ(16, write_number(p, 0, 1));
+	EXPECT_EQ(0, disable(self->fd, "Test-Wanted"));
+	EXPECT_EQ(16, write_number(p, 0, 2));
+	EXPECT_EQ(16, write_number(q, 0, 3));	/* it has the GUID */
+	EXPECT_EQ(3, written_by(self->fd, false));
+	EXPECT_EQ(0, written_by(self->fd, true));
+	EXPECT_EQ(3, session_query(self->fd).written);
+	close(p);
+	close(q);
+}
+
+/* A name and a GUID of one provider, enabled before anybody has it: each event once, and counted once. */
+TEST_F(provider, name_and_guid)
+{
+	struct etw_enable guid = by_guid(2);
+	int p;
+
+	ASSERT_EQ(0, enable_all(self->fd, self->name));
+	ASSERT_EQ(0, call(self->fd, ETW_IOC_SESSION_ENABLE, &guid));
+	p = register_with(self->dev, self->name, 2, SOMEBODY);
+	ASSERT_EQ(0, provider_counter(p, "tick", 0));
+	EXPECT_EQ(1, provider_query(p).nr_sessions);
+	EXPECT_EQ(16, write_number(p, 0, 1));
+	EXPECT_EQ(16, write_number(p, 0, 2));
+	EXPECT_EQ(2, session_query(self->fd).written);
+	EXPECT_EQ(2, written_by(self->fd, true));
+	EXPECT_EQ(0, written_by(self->fd, false));
+	/* of a user that is meant no more it stays where it was */
+	guid = enable_make(self->name);
+	guid.flags = ETW_ENABLE_UID;
+	ASSERT_EQ(0, call(self->fd, ETW_IOC_SESSION_ENABLE, &guid));
+	EXPECT_EQ(2, written_by(self->fd, true) + written_by(self->fd, false));
 	close(p);
 }
 

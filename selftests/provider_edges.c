@@ -352,22 +352,25 @@ TEST_F(edges, full)
 	DRAIN();
 }
 
-/* As somebody: @nr events by ten. The time that it took. */
-static uint64_t write_many(int dev, const char *name, unsigned int nr)
+/* As somebody: @nr events with payloads of @size, so many @together. The time that it took. */
+static uint64_t write_many(int dev, const char *name, unsigned int nr, unsigned int together, uint32_t size)
 {
+	static uint8_t buf[ETW_MAX_WRITE], payload[ETW_MAX_PAYLOAD];
 	uint64_t *took = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), time;
+	const uint32_t count = size - sizeof(count);
 	const pid_t pid = fork();
-	uint8_t buf[10 * 16];
+	struct schema_maker m;
 	size_t used = 0;
 
 	if (!pid) {
 		int p = become_user(SOMEBODY) ? -1 : provider_register(dev, name);
-		const int tick = provider_counter(p, "tick", 0);
+		const int blob = one_field(&m, p, "blob", ETW_TYPE_BINARY);
 
-		for (uint64_t i = 0; i < 10; i++)
-			used = write_add(buf, used, tick, &i, sizeof(i));
+		memcpy(payload, &count, sizeof(count));
+		for (unsigned int i = 0; i < together; i++)
+			used = write_add(buf, used, blob, payload, size);
 		time = now_ns();
-		for (unsigned int i = 0; i < nr / 10; i++)
+		for (unsigned int i = 0; i < nr / together; i++)
 			if (write(p, buf, used) < 0 && errno != ENOBUFS)
 				_exit(1);
 		*took = now_ns() - time;
@@ -379,9 +382,10 @@ static uint64_t write_many(int dev, const char *name, unsigned int nr)
 	return time;
 }
 
-/* A rate is what a user may record in a second, a tenth of it at once, one by one or together; 0 is no limit. */
+/* A rate is what a user may record in a second, a tenth of it but at least one at once, one by one or together; 0 is no limit. */
 TEST_F(edges, rate)
 {
+	static const unsigned int rates[] = { 0, 1000, 5, 1 };
 	const unsigned int nr = 2000;
 	struct etw_provider_query q;
 	char text[16] = "", name[ETW_NAME_SIZE];
@@ -391,23 +395,60 @@ TEST_F(edges, rate)
 	EXPECT_EQ(-EINVAL, file_write(RATE, "-1"));
 	ASSERT_LT(0, file_read(RATE, text, sizeof(text)));
 	EXPECT_EQ(100000, atoi(text));
-	for (int limited = 0; limited < 2; limited++) {
-		snprintf(name, sizeof(name), "Rate-%d-%d", limited, getpid());
+	for (int i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		const unsigned int rate = rates[i], once = rate < 10 ? 1 : rate / 10;
+
+		snprintf(name, sizeof(name), "Rate-%u-%d", rate, getpid());
 		ASSERT_EQ(0, enable_all(self->fd, name));
-		ASSERT_EQ(0, file_write(RATE, limited ? "1000" : "0"));
-		time = write_many(self->dev, name, nr);
+		snprintf(text, sizeof(text), "%u", rate);
+		ASSERT_EQ(0, file_write(RATE, text));
+		sleep_ms(300);	/* what was spent has come back */
+		time = write_many(self->dev, name, nr, 10, 8);
 		file_write(RATE, "100000");
 		ASSERT_NE(0, time);
 		q = session_provider(self->fd, name);
 		EXPECT_EQ(nr, q.written + q.lost[ETW_LOST_RATE]);
-		if (limited) {
-			EXPECT_LE(100, q.written);
-			EXPECT_GE(100 + time / 1000000 + 1, q.written);
+		if (rate) {
+			EXPECT_LE(once, q.written);
+			EXPECT_GE(once + time * rate / 1000000000 + 1, q.written);
 		} else {
 			EXPECT_EQ(nr, q.written);
 		}
 		ASSERT_SUMS(self->fd);
 	}
+}
+
+/* Large events are limited by their bytes, one by one or together, also where nothing is ever full; one always can. */
+TEST_F(edges, rate_of_bytes)
+{
+	const unsigned int rate = 1000, nr = 30;
+	struct etw_session_create create = session_small(unique("ring"));
+	struct etw_provider_query q;
+	char name[ETW_NAME_SIZE];
+	uint64_t time;
+	int ring;
+
+	create.flags = ETW_SESSION_OVERWRITE;
+	create.subbuf_size = 64 << 10;
+	create.nr_subbufs = 4;
+	ring = session_make(self->dev, &create);
+	ASSERT_GE(ring, 0);
+	for (int i = 0; i < 3; i++) {
+		const unsigned int size = i < 2 ? 20000 : 50000, worth = size / ETW_RATE_BYTES;
+
+		snprintf(name, sizeof(name), "Bytes-%d-%d", i, getpid());
+		ASSERT_EQ(0, enable_all(ring, name));
+		ASSERT_EQ(0, file_write(RATE, "1000"));
+		sleep_ms(400);	/* what was spent has come back */
+		time = write_many(self->dev, name, nr, i == 1 ? 3 : 1, size);
+		file_write(RATE, "100000");
+		ASSERT_NE(0, time);
+		q = session_provider(ring, name);
+		EXPECT_EQ(nr, q.written + q.lost[ETW_LOST_RATE]);
+		EXPECT_LE(1, q.written);
+		EXPECT_GE((worth > rate / 10 ? worth : rate / 10) + time * rate / 1000000000 + 1, q.written * worth);
+	}
+	close(ring);
 }
 
 /* The level that a program is told is the highest, whoever asked for it and when. */
@@ -535,6 +576,43 @@ TEST_F(edges, enabled_in_between)
 	DRAIN();
 	EXPECT_EQ(2, session_provider(self->fd, self->name).written);
 	EXPECT_EQ(1, session_query(self->fd).nr_classes);
+}
+
+/* The least time that ENABLE of @nr events takes, of several. */
+static uint64_t enable_time(int dev, const char *name, unsigned int nr)
+{
+	const int p = provider_register(dev, name);
+	uint64_t best = ~0ULL;
+	char event[16];
+
+	for (unsigned int i = 0; i < nr; i++) {
+		snprintf(event, sizeof(event), "e%u", i);
+		if (provider_counter(p, event, 0) != i)
+			return 0;
+	}
+	for (int i = 0; i < 4; i++) {
+		const int fd = session_of(dev, "scale", 4096, 2);
+		const uint64_t begin = now_ns();
+
+		if (enable_all(fd, name) != 1)
+			return 0;
+		if (now_ns() - begin < best)
+			best = now_ns() - begin;
+		close(fd);
+	}
+	close(p);
+	return best;
+}
+
+/* Eight times the events take eight times as long, and not 64 times. */
+TEST_F(edges, enable_scales)
+{
+	const uint64_t few = enable_time(self->dev, "Test-Few", 512), many = enable_time(self->dev, "Test-Many", 4096);
+
+	ASSERT_NE(0, few);
+	ASSERT_NE(0, many);
+	TH_LOG("512 events %llu us, 4096 events %llu us", few / 1000ULL, many / 1000ULL);
+	EXPECT_LT(many, 16 * few);
 }
 
 #define USERS 16

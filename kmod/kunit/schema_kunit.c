@@ -84,6 +84,7 @@ static void entry_says_what_the_class_says(struct kunit *test)
 		if (!f[i].map)
 			continue;
 		KUNIT_EXPECT_EQ(test, f[i].map % 8, 0);
+		KUNIT_EXPECT_EQ(test, f[i].map, f[0].map);	/* once, for all that have it */
 		KUNIT_EXPECT_EQ(test, m->kind, ETW_MAP_FLAGS);
 		KUNIT_ASSERT_EQ(test, m->nr, ARRAY_SIZE(colours));
 		for (k = 0; k < m->nr; k++) {

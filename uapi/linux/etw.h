@@ -80,8 +80,11 @@
 #define ETW_MAX_KEYWORDS	64U		/* with a name, of one provider */
 #define ETW_MAX_SCHEMA		65536U		/* bytes of one struct etw_schema with all that belongs to it */
 #define ETW_MAX_EVENTS		4096U		/* of one provider file */
+#define ETW_USER_CLASS_BYTES	(16U << 20)	/* kernel memory of the event classes of a user who is not trusted */
+#define ETW_ALL_CLASS_BYTES	(64U << 20)	/* of all such users together */
 #define ETW_MAX_WRITE		131072U		/* bytes of one write to a provider file */
 #define ETW_MAX_BATCH		1024U		/* events of one write: nothing else runs on the CPU meanwhile */
+#define ETW_RATE_BYTES		256U		/* a larger event counts as one for each so many bytes */
 #define ETW_MAX_PREDICATES	16U		/* in one filter */
 #define ETW_MAX_EVENT_IDS	256U		/* in one filter */
 #define ETW_MAX_PROCESS_NAMES	64U		/* in one filter */
@@ -306,6 +309,7 @@ struct etw_predicate {
  * @uid: with ETW_ENABLE_UID, in the caller's user namespace.
  *
  * Several providers can have one name: each user's own. An enable by name is of all of them, also of those that come later.
+ * It replaces the one by the same name or GUID; only of the kernel's providers name, alias and GUID are the same.
  *
  * Synchronous: on return events flow, and the provider's rundown has been written to this session; no list or filter
  * holds it back. Returns 1 if such a provider exists, 0 if not: the enable is remembered and takes effect when it
@@ -659,7 +663,9 @@ struct etw_subbuf {
  * as long as one of them is: until the last close and the end of the last mapping. The keywords are those of the latest.
  * Whoever holds the file may write; records carry the ids of the thread that does. A process that cannot control sessions
  * (CAP_PERFMON or CAP_SYS_ADMIN) when it registers is not trusted: its records take at most three quarters of a relay, and
- * are limited to a rate for each user, session and CPU (module parameter untrusted_rate).
+ * are limited to a rate for each user, session and CPU (module parameter untrusted_rate): so many events a second, and not
+ * more than ETW_RATE_BYTES for each of these, header and payload. What was not used of a tenth of a second can be made up for,
+ * and one event is always as much as that. In overwrite mode nothing is full, so the rate alone is what they are held to.
  *
  * EINVAL a malformed name, keyword or number; E2BIG too many keywords; EPERM the name (in any case) or GUID is one of the
  * kernel's, or begins with "Linux-"; EDQUOT the user, or all users together, have as many as they may; ENOMEM.
@@ -686,7 +692,7 @@ struct etw_provider_register {
  * @flags: must be 0.
  * @schema: a struct etw_schema of @schema_size = its own size bytes, with fields, maps and strings behind it; @class_id,
  *	@guid, @provider and @ctf_name are 0. Nothing of the type ETW_TYPE_POINTER. Names of fields, values and the event
- *	are names as in ETW_NAME_SIZE; field names differ.
+ *	are names as in ETW_NAME_SIZE; field names differ. Fields can have one map together; maps of the same content are one.
  * @reserved: must be 0.
  *
  * Returns the event's number in this file, from 0 on: the index of its enable byte, and what a write says. A class that is
@@ -698,7 +704,8 @@ struct etw_provider_register {
  * room for all events, and is inherited by fork. EPERM writable or executable; EINVAL another length or offset.
  *
  * EINVAL malformed; E2BIG more than ETW_MAX_FIELDS fields or ETW_MAX_SCHEMA bytes; ENOSPC ETW_MAX_EVENTS; EDQUOT the user,
- * or all users together, have as many as they may, or a session does; ENOMEM.
+ * or all users together, have as many as they may or ETW_USER_CLASS_BYTES or ETW_ALL_CLASS_BYTES of memory (a class takes about
+ * twice what its schema has), or a session has as many; ENOMEM.
  */
 #define ETW_ENABLED_ASK	255
 struct etw_event_register {

@@ -274,7 +274,8 @@ static int tell_class(struct etw_registration *reg, int fd, unsigned int nr)
 	int ret = etw_device_ioctl(fd, ETW_IOC_PROVIDER_EVENT, &event);
 
 	if (ret == -EDQUOT)
-		return etw_error(ret, "event %s of %s: this user, or all together, have as many events as they may",
+		return etw_error(ret,
+				 "event %s of %s: this user, or all together, have as many events, or as much in them, as they may",
 				 name, reg->what.name);
 	if (ret < 0)
 		return etw_error_errno(ret, "event %s of %s", name, reg->what.name);

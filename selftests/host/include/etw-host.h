@@ -254,6 +254,8 @@ struct hlist_node {
 #define hlist_entry(p, type, member)	container_of(p, type, member)
 
 #define DEFINE_HASHTABLE(name, bits)	struct hlist_node *name[1 << (bits)]
+#define DECLARE_HASHTABLE(name, bits)	DEFINE_HASHTABLE(name, bits)
+#define hash_init(table)		memset(table, 0, sizeof(table))
 #define hash_bucket(table, key)		(&(table)[(key) % (sizeof(table) / sizeof((table)[0]))])
 #define hash_add(table, node, key)	etw_host_hash_add(hash_bucket(table, key), node)
 #define hash_for_each_possible(table, p, m, key)								\
