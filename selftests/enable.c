@@ -61,12 +61,13 @@ struct listed {
 
 static unsigned int list_classes(int dev, const char *alias, struct listed *list, unsigned int room, __u64 *keywords)
 {
-	static uint8_t buf[64 << 10];
+	struct etw_event_list e = { 0 };
 	struct etw_provider_list p;
 	struct etw_keyword words[64];
-	struct etw_event_list e;
 	unsigned int nr = 0, i;
+	struct class *c;
 	__u64 id = 0;
+	int err = 0;
 
 	*keywords = 0;
 	do {
@@ -81,30 +82,17 @@ static unsigned int list_classes(int dev, const char *alias, struct listed *list
 	} while (strcmp((char *)p.alias, alias));
 	for (i = 0; i < p.nr_keywords; i++)
 		*keywords |= words[i].mask;
-	for (id = 0; nr < room; id = e.id) {
-		const char *why;
-		struct class *c;
-
-		memset(&e, 0, sizeof(e));
-		e.size = sizeof(e);
-		e.id = id;
-		e.buf = (uintptr_t)buf;
-		e.buf_size = sizeof(buf);
-		if (call(dev, ETW_IOC_EVENT_LIST, &e))
-			return nr;
-		if (e.provider_id != p.id)
-			continue;
-		c = schema_parse(buf, e.used, &why);
-		if (!c)
-			return 0;
-		snprintf(list[nr].name, sizeof(list[nr].name), "%.63s", c->name);
-		list[nr].keyword = c->keyword;
-		list[nr].level = c->level;
-		list[nr].available = e.flags & ETW_EVENT_AVAILABLE;
-		list[nr++].rundown = e.flags & ETW_EVENT_RUNDOWN;
+	while (nr < room && (c = event_next(dev, &e, &err))) {
+		if (e.provider_id == p.id) {
+			snprintf(list[nr].name, sizeof(list[nr].name), "%.63s", c->name);
+			list[nr].keyword = c->keyword;
+			list[nr].level = c->level;
+			list[nr].available = e.flags & ETW_EVENT_AVAILABLE;
+			list[nr++].rundown = e.flags & ETW_EVENT_RUNDOWN;
+		}
 		free(c);
 	}
-	return nr;
+	return err == -EPROTO ? 0 : nr;
 }
 
 /* ETW's rule, word for word. */

@@ -187,28 +187,15 @@ static bool nothing(const struct event *event)
 
 static int event_id(int dev, const char *name)
 {
-	static uint8_t buf[64 << 10];
-	struct etw_event_list list;
-	__u64 id = 0;
+	struct etw_event_list list = { 0 };
+	struct class *c;
+	int err, found = -1;
 
-	for (;; id = list.id) {
-		const char *why;
-		struct class *c;
-		int found;
-
-		memset(&list, 0, sizeof(list));
-		list.size = sizeof(list);
-		list.id = id;
-		list.buf = (uintptr_t)buf;
-		list.buf_size = sizeof(buf);
-		if (call(dev, ETW_IOC_EVENT_LIST, &list))
-			return -1;
-		c = schema_parse(buf, list.used, &why);
-		found = c && !strcmp(c->name, name) ? c->event_id : -1;
+	while (found < 0 && (c = event_next(dev, &list, &err))) {
+		found = strcmp(c->name, name) ? -1 : c->event_id;
 		free(c);
-		if (found >= 0)
-			return found;
 	}
+	return found;
 }
 
 static bool is_rename(const struct event *event)

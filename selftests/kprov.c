@@ -161,31 +161,15 @@ static void fields_text(const struct class *class, char *text, size_t room)
 
 TEST(schemas_are_the_contract)
 {
-	static uint8_t buf[65536];
 	bool found[ARRAY_LEN(golden)] = { false };
-	struct etw_event_list list;
+	struct etw_event_list list = { 0 };
 	unsigned int i, guid = 0;
+	struct class *class;
 	char fields[512];
-	__u64 id = 0;
-	int dev = device_open();
+	int dev = device_open(), err;
 
 	ASSERT_GE(dev, 0);
-	for (;; id = list.id) {
-		const char *why;
-		struct class *class;
-		int err;
-
-		memset(&list, 0, sizeof(list));
-		list.size = sizeof(list);
-		list.id = id;
-		list.buf = (uintptr_t)buf;
-		list.buf_size = sizeof(buf);
-		err = call(dev, ETW_IOC_EVENT_LIST, &list);
-		if (err == -ENOENT)
-			break;
-		ASSERT_EQ(0, err);
-		class = schema_parse(buf, list.used, &why);
-		ASSERT_NE(NULL, class) TH_LOG("%s", why);
+	while ((class = event_next(dev, &list, &err))) {
 		for (i = 0; i < ARRAY_LEN(golden); i++) {
 			const struct golden *g = &golden[i];
 			bool rundown = g->fields[0] == '\0' || strstr(g->ctf_name, "statedump");
@@ -202,7 +186,7 @@ TEST(schemas_are_the_contract)
 			EXPECT_EQ(0, class->keyword >> 48);
 			EXPECT_EQ(rundown, !!(list.flags & ETW_EVENT_RUNDOWN));
 			EXPECT_TRUE(list.flags & ETW_EVENT_AVAILABLE) TH_LOG("%s: %s", g->name, list.reason);
-			EXPECT_NE(0, ((struct etw_schema *)buf)->description);
+			EXPECT_NE(0, ((struct etw_schema *)(uintptr_t)list.buf)->description);
 			while (guid < 3 && memcmp(class->guid, guids[guid], 16))
 				guid++;
 			EXPECT_EQ(0, memcmp(class->guid, guids[guid], 16)) TH_LOG("%s: GUID", g->provider);
@@ -210,6 +194,7 @@ TEST(schemas_are_the_contract)
 		}
 		free(class);
 	}
+	ASSERT_EQ(-ENOENT, err);
 	for (i = 0; i < ARRAY_LEN(golden); i++)
 		EXPECT_TRUE(found[i]) TH_LOG("%s is missing", golden[i].name);
 	close(dev);

@@ -1036,45 +1036,34 @@ TEST_F(provider, lists)
 /* The names of @provider's events, in order of their ids, one behind the other. */
 static const char *event_names(int dev, const char *provider)
 {
-	struct etw_event_list e = { .size = sizeof(e) };
-	static uint8_t buf[64 << 10];
+	struct etw_event_list e = { 0 };
 	static char names[256];
-	const char *why;
+	struct class *class;
+	int err;
 
-	for (names[0] = '\0';;) {
-		struct class *class;
-
-		e.flags = 0;
-		e.buf = (uintptr_t)buf;
-		e.buf_size = sizeof(buf);
-		if (call(dev, ETW_IOC_EVENT_LIST, &e))
-			return names;
-		class = schema_parse(buf, e.used, &why);
-		if (class && !strcmp(class->provider, provider) && strlen(names) + strlen(class->name) < sizeof(names))
+	names[0] = '\0';
+	while ((class = event_next(dev, &e, &err))) {
+		if (!strcmp(class->provider, provider) && strlen(names) + strlen(class->name) < sizeof(names))
 			strcat(names, class->name);
 		free(class);
 	}
+	return err == -ENOENT ? names : "?";
 }
 
 /* A map that fields have together is kept once, and one that was given twice is the same. */
 TEST_F(provider, shared_map)
 {
 	static const struct map_value values[] = { { 1, "one" }, { 2, "two" }, { 0, NULL } };
-	struct etw_event_list e = { .size = sizeof(e) };
-	static uint8_t buf[64 << 10];
+	struct etw_event_list e = { 0 };
 	uint32_t size = with_map(&self->m, "shared", 8, 50);
 	int p = provider_register(self->dev, self->name);
 	struct class *class = NULL;
-	const char *why;
+	int err;
 
 	ASSERT_EQ(0, provider_event(p, self->m.bytes, size));
 	do {
 		free(class);
-		e.flags = 0;
-		e.buf = (uintptr_t)buf;
-		e.buf_size = sizeof(buf);
-		ASSERT_EQ(0, call(self->dev, ETW_IOC_EVENT_LIST, &e));
-		class = schema_parse(buf, e.used, &why);
+		class = event_next(self->dev, &e, &err);
 		ASSERT_NE(NULL, class);
 	} while (strcmp(class->name, "shared"));
 	free(class);

@@ -362,6 +362,29 @@ int relay_put(struct relay *relay)
 	return call(relay->fd, ETW_IOC_RELAY_SUBBUF_PUT, NULL);
 }
 
+struct class *event_next(int dev, struct etw_event_list *list, int *err)
+{
+	static uint8_t buf[64 << 10];
+	const __u64 id = list->id;
+	struct class *class;
+	const char *why;
+
+	memset(list, 0, sizeof(*list));
+	list->size = sizeof(*list);
+	list->id = id;
+	list->buf = (uintptr_t)buf;
+	list->buf_size = sizeof(buf);
+	*err = call(dev, ETW_IOC_EVENT_LIST, list);
+	if (*err)
+		return NULL;
+	class = schema_parse(buf, list->used, &why);
+	if (!class) {
+		printf("# event %llu: %s\n", (unsigned long long)list->id, why);
+		*err = -EPROTO;
+	}
+	return class;
+}
+
 int reader_open(struct reader *reader, int session, event_fn fn, void *arg)
 {
 	int err;

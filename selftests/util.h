@@ -75,6 +75,12 @@ void relay_close(struct relay *relay);
 int relay_get(struct relay *relay, struct etw_subbuf *sb);
 int relay_put(struct relay *relay);
 
+/*
+ * The event of any provider after the one in @list, which is zero at first. The caller frees it; its entry is at list->buf until
+ * the next call. NULL: *@err is -ENOENT at the end, -EPROTO of a malformed one, or what EVENT_LIST says.
+ */
+struct class *event_next(int dev, struct etw_event_list *list, int *err);
+
 /* All relays of a session, each packet checked. */
 struct reader {
 	int session;
