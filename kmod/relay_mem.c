@@ -27,12 +27,26 @@ u64 etw_memory_used(void)
 	return atomic64_read(&used);
 }
 
+/*
+ * A sixteenth of the machine stays over, and an eighth of the relay for page tables and KASAN's shadow: vmap() takes those
+ * with the OOM killer if it must.
+ */
+static bool available(u64 bytes)
+{
+	return bytes + bytes / 8 + ((u64)totalram_pages() << PAGE_SHIFT >> 4) <= (u64)si_mem_available() << PAGE_SHIFT;
+}
+
 static int charge(u64 bytes)
 {
-	if (atomic64_add_return(bytes, &used) <= etw_memory_limit())
-		return 0;
+	int err = -EDQUOT;
+
+	if (atomic64_add_return(bytes, &used) <= etw_memory_limit()) {
+		if (available(bytes))
+			return 0;
+		err = -ENOMEM;
+	}
 	atomic64_sub(bytes, &used);
-	return -EDQUOT;
+	return err;
 }
 
 static void free_buffer(struct etw_buffer *b, u32 nr_pages)

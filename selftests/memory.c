@@ -66,4 +66,37 @@ TEST_F(memory, exhausted)
 	close(fd);
 }
 
+/*
+ * Taken in many pieces until nothing more is given: the machine still has some for its programs, none of which had to die
+ * for it (a guest in which one does fails).
+ */
+TEST_F(memory, taken_in_pieces)
+{
+	struct etw_session_create create = session_small(unique("piece"));
+	struct etw_version v = version(self->dev);
+	unsigned long before = free_mb();
+	struct sysinfo info;
+	int fds[64], n, err = 0;
+
+	sysinfo(&info);
+	if (v.memory_limit < 2ULL * info.totalram * info.mem_unit)
+		SKIP(return, "the module's limit is below the machine's memory");
+	create.subbuf_size = 1 << 20;
+	create.nr_subbufs = 16;
+	for (n = 0; n < 64; n++) {
+		snprintf((char *)create.name, sizeof(create.name), "piece-%d", n);
+		fds[n] = session_make(self->dev, &create);
+		err = fds[n];
+		if (err < 0)
+			break;
+	}
+	EXPECT_EQ(-ENOMEM, err);
+	EXPECT_GT(n, 4);
+	EXPECT_GT(free_mb(), info.totalram / 32 * info.mem_unit >> 20);
+	while (n--)
+		close(fds[n]);
+	EXPECT_EQ(v.memory_used, version(self->dev).memory_used);
+	EXPECT_TRUE(wait_until(10000, free_mb() + 20 > before));
+}
+
 TEST_HARNESS_MAIN

@@ -128,7 +128,7 @@ struct etw_version {
  * Returns a session file. Without PERSIST the session stops and ends when this open file (not a duplicate of the
  * session made by SESSION_OPEN) is released. EINVAL a field is out of range; EPERM no CAP_PERFMON or CAP_SYS_ADMIN,
  * or ADDRESSES without CAP_SYSLOG or under lockdown; EEXIST the name is in use; ENOSPC ETW_MAX_SESSIONS exist; EDQUOT
- * the module's memory limit would be passed; ENOMEM.
+ * the module's memory limit would be passed; ENOMEM the machine has less to spare (a sixteenth of it stays over).
  */
 struct etw_session_create {
 	__u32 size;

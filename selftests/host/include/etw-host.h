@@ -502,6 +502,7 @@ static inline void __free_pages(struct page *pages, unsigned int order)
 #define __free_page(page)		__free_pages(page, 0)
 #define page_address(page)		((page)->memory)
 #define totalram_pages()		((64UL << 20) >> PAGE_SHIFT)
+#define si_mem_available()		((long)totalram_pages())
 #define VM_MAP				0
 #define PAGE_KERNEL			0
 #define vmap(pages, nr, flags, prot)	({ (void)(pages); (void)(nr); (void *)NULL; })
