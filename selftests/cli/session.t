@@ -593,6 +593,11 @@ EXPECT "id_mode":"out","ids":1,
 EXPECT sched_waking
 EXPECT_NOT sched_switch
 
+NAME ids_are_listed
+RUN etwctl list events sched
+EXPECT ^Linux-Kernel-Sched:sched_switch  id 1, level 4 \(info\), keyword 0x
+EXPECT ^Linux-Kernel-Sched:sched_waking  id [2-9]
+
 NAME id_of_nobody
 RUN etwctl record -p sched --id 777 -o trace true
 EXPECT --id: none of the providers chosen has an event with the id '777'
@@ -604,11 +609,18 @@ RUN etwctl record -p sched --uid no-such-user -o trace true
 EXPECT --uid: there is no user 'no-such-user'
 RETURN_CODE 2
 
+NAME uid_of_the_kernel
+RUN etwctl record -p sched --uid 0 -o trace true
+EXPECT --uid: Linux-Kernel-Sched is the kernel's, which no user has registered
+RETURN_CODE 1
+
 NAME uid_chooses_whose_events
 RUN cp "$(command -v etwctl)" /tmp/etwctl-of-nobody
 RUN etwctl start rec --flight-recorder -p By-User --uid nobody; etwctl start all --flight-recorder -p By-User
 RUN etwctl emit By-User Step whose=root; su -s /bin/sh nobody -c '/tmp/etwctl-of-nobody emit By-User Step whose=nobody'; etwctl emit By-User Step whose=root
 RUN for s in rec all; do etwctl snapshot $s -q -o $s; etwctl stop $s; echo "of $s: $(etwctl dump $s | grep -c whose=)"; done; etwctl dump rec; rm /tmp/etwctl-of-nobody
+EXPECT By-User is not registered by user [0-9]+; it will be
+EXPECT By-User is not registered; it will be
 EXPECT of rec: 1$
 EXPECT of all: 3$
 EXPECT By-User/Step .*whose="nobody"

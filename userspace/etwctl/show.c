@@ -484,8 +484,8 @@ static void show_event(const struct etw_event_list *e, const struct etw_class *c
 {
 	const char *level = etw_level_name(cls->level);
 
-	printf("%s:%s  level %u%s%s%s, keyword %#" PRIx64 "%s\n", cls->provider, cls->name, cls->level,
-	       level ? " (" : "", level ? level : "", level ? ")" : "", (uint64_t)cls->keyword,
+	printf("%s:%s  id %u, level %u%s%s%s, keyword %#" PRIx64 "%s\n", cls->provider, cls->name, cls->event_id,
+	       cls->level, level ? " (" : "", level ? level : "", level ? ")" : "", (uint64_t)cls->keyword,
 	       e->flags & ETW_EVENT_RUNDOWN ? ", rundown" : "");
 	if (!(e->flags & ETW_EVENT_AVAILABLE))
 		printf("  NOT AVAILABLE: %s\n", (const char *)e->reason);

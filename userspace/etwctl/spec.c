@@ -694,6 +694,11 @@ int specs_settle(struct specs *s, struct etw_control *control)
 				 k.found ? (const char *)k.info.name : spec->provider);
 			status = settle_words(spec, &k);
 		}
+		if (!status && s->by_uid && !is_etw(spec->name) && k.found && (k.info.flags & ETW_PROVIDER_KERNEL))
+			status = fail(
+				STATUS_FAILED,
+				"--uid: %s is the kernel's, which no user has registered; record it without --uid, in a session of its own",
+				spec->name);
 		for (unsigned int n = 0; !status && n < i; n++)
 			if (!strcasecmp(s->list[n].name, spec->name))
 				status = usage(
@@ -772,7 +777,9 @@ int specs_enable(struct specs *s, struct etw_session *session, void (*between)(v
 				return fail(STATUS_FAILED, "--pid: there is no process or thread %d", o.pids[n]);
 		if (err < 0)
 			return fail_etw(err, spec->text);
-		if (!err)
+		if (!err && (o.flags & ETW_ENABLE_UID))
+			note("%s is not registered by user %u; it will be recorded when it is", spec->text, s->uid);
+		else if (!err)
 			note("%s is not registered; it will be recorded when it is", spec->text);
 		if (between)
 			between(arg);
