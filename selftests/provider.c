@@ -971,9 +971,13 @@ static uint32_t with_map(struct schema_maker *m, const char *event, unsigned int
 static int take_all_memory(int dev, const char *name)
 {
 	static struct schema_maker m;
+	/* with the last of somebody's registrations their account would go, whatever is on it */
+	int stays = provider_register(dev, "Stays");
 	int p = provider_register(dev, name), ret, nr = 0;
 	char event[16];
 
+	if (stays < 0)
+		return 3;
 	do {
 		snprintf(event, sizeof(event), "e%d", nr);
 		ret = provider_event(p, m.bytes, with_map(&m, event, 1, 400));
