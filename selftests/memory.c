@@ -16,22 +16,6 @@ static struct etw_version version(int dev)
 	return v;
 }
 
-FIXTURE(memory)
-{
-	int dev;
-};
-
-FIXTURE_SETUP(memory)
-{
-	self->dev = device_open();
-	ASSERT_GE(self->dev, 0);
-}
-
-FIXTURE_TEARDOWN(memory)
-{
-	close(self->dev);
-}
-
 static unsigned long free_mb(void)
 {
 	struct sysinfo info;
@@ -40,26 +24,48 @@ static unsigned long free_mb(void)
 	return info.freeram / 1024 * info.mem_unit / 1024;
 }
 
+FIXTURE(memory)
+{
+	int dev;
+	unsigned long total_mb, before;
+	__u64 used;
+};
+
+FIXTURE_SETUP(memory)
+{
+	struct etw_version v;
+	struct sysinfo info;
+
+	self->dev = device_open();
+	ASSERT_GE(self->dev, 0);
+	v = version(self->dev);
+	sysinfo(&info);
+	if (v.memory_limit < 2ULL * info.totalram * info.mem_unit)
+		SKIP(return, "the module's limit is below the machine's memory");
+	self->total_mb = info.totalram / 1024 * info.mem_unit / 1024;
+	self->used = v.memory_used;
+	self->before = free_mb();
+}
+
+FIXTURE_TEARDOWN(memory)
+{
+	close(self->dev);
+}
+
 /* Refused, nothing kept, and the machine as usable as before. */
 TEST_F(memory, exhausted)
 {
 	struct etw_session_create create = session_small(unique("huge"));
-	struct etw_version v = version(self->dev);
-	unsigned long before = free_mb();
-	struct sysinfo info;
 	int i, fd;
 
-	sysinfo(&info);
-	if (v.memory_limit < 2ULL * info.totalram * info.mem_unit)
-		SKIP(return, "the module's limit is below the machine's memory");
 	create.subbuf_size = ETW_SUBBUF_SIZE_MAX;
 	create.nr_subbufs = ETW_NR_SUBBUFS_MAX;
 	for (i = 0; i < 3; i++) {
 		EXPECT_EQ(-ENOMEM, session_make(self->dev, &create));
-		EXPECT_EQ(v.memory_used, version(self->dev).memory_used);
+		EXPECT_EQ(self->used, version(self->dev).memory_used);
 		EXPECT_EQ(-ENOENT, session_open(self->dev, (char *)create.name));
 	}
-	EXPECT_TRUE(wait_until(10000, free_mb() + 20 > before));
+	EXPECT_TRUE(wait_until(10000, free_mb() + 20 > self->before));
 	create = session_small(unique("small"));
 	fd = session_make(self->dev, &create);
 	EXPECT_GE(fd, 0);
@@ -72,15 +78,9 @@ TEST_F(memory, exhausted)
  */
 TEST_F(memory, taken_in_pieces)
 {
-	struct etw_session_create create = session_small(unique("piece"));
-	struct etw_version v = version(self->dev);
-	unsigned long before = free_mb();
-	struct sysinfo info;
+	struct etw_session_create create = session_small("piece");
 	int fds[64], n, err = 0;
 
-	sysinfo(&info);
-	if (v.memory_limit < 2ULL * info.totalram * info.mem_unit)
-		SKIP(return, "the module's limit is below the machine's memory");
 	create.subbuf_size = 1 << 20;
 	create.nr_subbufs = 16;
 	for (n = 0; n < 64; n++) {
@@ -92,11 +92,11 @@ TEST_F(memory, taken_in_pieces)
 	}
 	EXPECT_EQ(-ENOMEM, err);
 	EXPECT_GT(n, 4);
-	EXPECT_GT(free_mb(), info.totalram / 32 * info.mem_unit >> 20);
+	EXPECT_GT(free_mb(), self->total_mb / 32);
 	while (n--)
 		close(fds[n]);
-	EXPECT_EQ(v.memory_used, version(self->dev).memory_used);
-	EXPECT_TRUE(wait_until(10000, free_mb() + 20 > before));
+	EXPECT_EQ(self->used, version(self->dev).memory_used);
+	EXPECT_TRUE(wait_until(10000, free_mb() + 20 > self->before));
 }
 
 TEST_HARNESS_MAIN

@@ -177,7 +177,7 @@ TEST_F(provider, batch)
 	close(p);
 }
 
-/* Larger than what a sub-buffer holds: split into what fits, and what never fits is an error and counted. */
+/* Larger than what a sub-buffer holds: split into what fits, of one time still, and what never fits is an error and counted. */
 TEST_F(provider, large)
 {
 	static uint8_t buf[ETW_MAX_WRITE], payload[ETW_MAX_PAYLOAD];
@@ -201,6 +201,8 @@ TEST_F(provider, large)
 	ASSERT_EQ(used, write(p, buf, used));
 	DRAIN();
 	EXPECT_EQ(used / 4012, self->log.nr);
+	for (unsigned int i = 0; i < self->log.nr; i++)
+		EXPECT_EQ(self->log.events[0].time, self->log.events[i].time);
 	for (int more = 0; more < 2; more++) {
 		len = most - 4 + more;
 		memcpy(payload, &len, sizeof(len));
