@@ -108,6 +108,37 @@ static size_t add_line(uint8_t *buf, size_t used, int index, unsigned int len)
 	return write_add(buf, used, index, text, len + 1);
 }
 
+static void *page_at(uint64_t page)
+{
+	return mmap((void *)(page * 4096), 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
+/* The last page that can be a program's, or, if the kernel has something there, one with nothing behind it. */
+static void *last_page(void)
+{
+	uint64_t low = 1 << 10, high = 1UL << (56 - 12);
+	void *last;
+
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+		void *page = page_at(middle);
+
+		if (page == MAP_FAILED && errno != EEXIST) {
+			high = middle;
+			continue;
+		}
+		low = middle;
+		if (page != MAP_FAILED)
+			munmap(page, 4096);
+	}
+	last = page_at(low);
+	if (last == MAP_FAILED) {
+		last = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		munmap(last + 4096, 4096);
+	}
+	return last;
+}
+
 /* Whatever its length, and however it comes, each byte arrives. */
 TEST_F(edges, lengths)
 {
@@ -129,9 +160,7 @@ TEST_F(edges, lengths)
 		DRAIN();
 		EXPECT_EQ(4, self->texts.seen[len]) TH_LOG("length %u", len);
 	}
-	/* of the last page that can be a program's */
-	last = mmap((void *)((1UL << 47) - 2 * 4096), 4096, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	last = last_page();
 	ASSERT_NE(MAP_FAILED, last);
 	used = add_line(buf, 0, line, 40);
 	memcpy(last + 4096 - used, buf, used);
