@@ -6,7 +6,7 @@
  *
  *   work TRACER WORKLOAD SESSIONS CASE [REPS]
  *
- *   result TRACER WORKLOAD SESSIONS CASE INSTRUCTIONS MIN MAX BYTES LOST EVENTS CONSUMER	for an event; - not known
+ *   result TRACER WORKLOAD SESSIONS CASE INSTRUCTIONS MIN MAX BYTES LOST EVENTS CONSUMER MEDIAN	for an event; - not known
  *
  * INSTRUCTIONS are those added to the untraced workload, all of them where the tracer is none; CONSUMER those of the processes
  * that take the events meanwhile. Exit status 77: the tracer has no such case.
@@ -17,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +100,47 @@ static void run_marker(int n)
 			die("trace_marker");
 }
 
+/* The kernel's interface, of which Debian's headers know nothing yet. */
+struct user_reg {
+	__u32 size;
+	__u8 enable_bit;
+	__u8 enable_size;
+	__u16 flags;
+	__u64 enable_addr;
+	__u64 name_args;
+	__u32 write_index;
+} __attribute__((packed));
+#define DIAG_IOCSREG _IOWR('*', 0, struct user_reg *)
+
+static volatile __u32 user_events_enabled;
+static int user_events = -1;
+static __u32 user_events_index;
+
+/* While it is open the event is there to be enabled. */
+static void user_events_register(void)
+{
+	struct user_reg reg = {
+		.size = sizeof(reg), .enable_size = sizeof(user_events_enabled), .enable_addr = (uintptr_t)&user_events_enabled,
+		.name_args = (uintptr_t)"etw_bench u64 a; u64 b; u64 c; u64 d",
+	};
+
+	user_events = open("/sys/kernel/tracing/user_events_data", O_RDWR | O_CLOEXEC);
+	if (user_events < 0 || ioctl(user_events, DIAG_IOCSREG, &reg))
+		die("user_events");
+	user_events_index = reg.write_index;
+}
+
+static void run_user_events(int n)
+{
+	for (int i = 0; i < n; i++) {
+		__u64 fields[] = { i, n, 3, 4 };
+		struct iovec iov[] = { { &user_events_index, sizeof(user_events_index) }, { fields, sizeof(fields) } };
+
+		if (user_events_enabled && writev(user_events, iov, 2) < 0)
+			die("user_events_data");
+	}
+}
+
 /* Without a tracer there: nothing at all. */
 static void run_nothing(int n)
 {
@@ -159,6 +202,11 @@ static int tracer(char *line, size_t room, const char *verb, char **argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static double median(const struct series *s)
+{
+	return s->value[s->reps / 2];
+}
+
 /* Processor time, which is instructions here, of the processes that "tracer start" left in its list. */
 static uint64_t consumed(void)
 {
@@ -204,11 +252,15 @@ int main(int argc, char **argv)
 		w.run = run_marker;
 		idle.run = run_nothing;
 	}
+	if (!strcmp(argv[1], "user_events") && !strcmp(w.label, "user")) {
+		user_events_register();
+		w.run = idle.run = run_user_events;
+	}
 #endif
 	base = measure(&idle, reps);
 	if (none) {
-		printf("result none %s 0 untraced %.1f %.1f %.1f - - - -\n", argv[2], typical(&base) / w.per_iteration,
-		       base.value[0] / w.per_iteration, base.value[reps - 1] / w.per_iteration);
+		printf("result none %s 0 untraced %.1f %.1f %.1f - - - - %.1f\n", argv[2], typical(&base) / w.per_iteration,
+		       base.value[0] / w.per_iteration, base.value[reps - 1] / w.per_iteration, median(&base) / w.per_iteration);
 		return 0;
 	}
 	status = tracer(line, sizeof(line), "start", argv);
@@ -244,7 +296,8 @@ int main(int argc, char **argv)
 		printf("%.2f ", atof(bytes) / atof(events));
 	else
 		printf("- ");
-	printf("%s %s %.1f\n", lost, events, (after - before) / each / atoi(argv[3]));
+	printf("%s %s %.1f %.1f\n", lost, events, (after - before) / each / atoi(argv[3]),
+	       (median(&traced) - median(&base)) / w.per_iteration);
 	if (strcmp(argv[4], "rejected") && strcmp(events, "-") && atof(events) < each) {
 		fprintf(stderr, "work: %s %s %s %s: %s events of %.0f\n", argv[1], argv[2], argv[3], argv[4], events, each);
 		return 1;
