@@ -469,6 +469,7 @@ TEST_F(session, lost_on_a_cpu_without_relay)
 	q = session_query(fd);
 	EXPECT_EQ(10, q.lost[ETW_LOST_CPU]);
 	EXPECT_EQ(3, q.written);
+	EXPECT_STREQ("", sums_broken(fd) ?: "");
 	close(fd);
 }
 

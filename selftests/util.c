@@ -208,6 +208,9 @@ const char *sums_broken(int session)
 		delivered += cpu.delivered;
 		unread += cpu.unread;
 	}
+	/* A CPU that found no memory for its relay has lost what no relay knows of. */
+	if (nr < sysconf(_SC_NPROCESSORS_CONF) && q.lost[ETW_LOST_CPU] > lost[ETW_LOST_CPU])
+		lost[ETW_LOST_CPU] = q.lost[ETW_LOST_CPU];
 	if (!why)
 		why = sums_differ(&q, "its relays", written, lost);
 	if (!why)
