@@ -619,7 +619,7 @@ static uint64_t enable_time(int dev, const char *name, unsigned int nr)
 		if (provider_counter(p, event, 0) != i)
 			return 0;
 	}
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 12; i++) {
 		const int fd = session_of(dev, "scale", 4096, 2);
 		const uint64_t begin = now_ns();
 
