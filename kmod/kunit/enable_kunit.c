@@ -168,6 +168,28 @@ static u32 probes(const struct etw_class *class)
 	return n;
 }
 
+/* Of the sessions that want the class the most usual clock: among those without a filter, if there are such. */
+static u32 model_source(u32 number)
+{
+	bool boot[2] = {}, monotonic[2] = {};		/* [without a filter] */
+	u32 i;
+
+	for (i = 0; i < NR_SESSIONS; i++) {
+		const struct model_session *m = &w.sessions[i];
+		const bool plain = !m->enables[provider_of(number)].filtered;
+
+		if (!wanted(m, number))
+			continue;
+		if (m->s->clock == ETW_CLOCK_BOOT)
+			boot[plain] = true;
+		else
+			monotonic[plain] = true;
+	}
+	if (monotonic[true] || boot[true])
+		return monotonic[true] ? ETW_SOURCE_MONOTONIC : ETW_SOURCE_BOOT;
+	return monotonic[false] ? ETW_SOURCE_MONOTONIC : ETW_SOURCE_BOOT;
+}
+
 static void check_target(const struct etw_target *t, const struct model_session *m, u32 number)
 {
 	const struct model_enable *e = &m->enables[provider_of(number)];
@@ -176,7 +198,8 @@ static void check_target(const struct etw_target *t, const struct model_session 
 	CHECK(in_table(m, number, &at) && t->class_id == at, number, t->class_id);
 	CHECK(t->counts == etw_session_class(m->s, t->class_id)->counts, number, 0);
 	CHECK(!t->filter == !e->filtered, number, e->filtered);
-	CHECK(t->special == (e->filtered || m->s->clock == ETW_CLOCK_BOOT), number, t->special);
+	CHECK(t->source == (m->s->clock == ETW_CLOCK_BOOT ? ETW_SOURCE_BOOT : ETW_SOURCE_MONOTONIC), number, t->source);
+	CHECK(t->special == (e->filtered || t->source != model_source(number)), number, t->special);
 	CHECK(t->relays == (t->special ? &etw_no_relays : m->s->cpu_relay), number, t->special);
 }
 
