@@ -719,6 +719,7 @@ struct etw_session *etw_session_create(const struct etw_session_create *args)
 	if (s->flags & ETW_SESSION_PERSIST) {
 		kref_get(&s->ref);
 		__module_get(THIS_MODULE);
+		s->persists = true;
 	}
 	s->state = ETW_SESSION_RUNNING;
 	etw_session_set_flush_ms(s, s->flush_ms);	/* before anybody can find it, and stop it */
@@ -792,15 +793,26 @@ static u64 last_time(struct etw_session *s)
 	return time;
 }
 
+/* s->lock held. True: the reference of one that persists is the caller's to put. Not before somebody knows that it is over. */
+static bool persists_no_more(struct etw_session *s)
+{
+	if (!s->persists || !s->stop_asked || s->state != ETW_SESSION_STOPPED)
+		return false;
+	s->persists = false;
+	return true;
+}
+
 int etw_session_stop(struct etw_session *s, u32 reason)
 {
-	bool stopped;
+	bool stopped, last;
 	u32 cpu;
 
 	/* 1. nothing can be enabled any more; etw_control, because other sessions' enables look at it */
 	mutex_lock(&etw_control);
 	mutex_lock(&s->lock);
 	stopped = s->stopping;
+	s->stop_asked |= reason != ETW_STOP_CLOCK;
+	last = persists_no_more(s);
 	if (!stopped) {
 		WRITE_ONCE(s->stopping, true);
 		s->stop_reason = reason;
@@ -809,8 +821,10 @@ int etw_session_stop(struct etw_session *s, u32 reason)
 	}
 	mutex_unlock(&s->lock);
 	mutex_unlock(&etw_control);
-	if (stopped)
+	if (stopped && !last)
 		return -ESHUTDOWN;
+	if (stopped)
+		goto gone;
 
 	/* 2. no event comes; probes nobody needs are gone */
 	etw_session_disable_all(s);
@@ -835,6 +849,7 @@ int etw_session_stop(struct etw_session *s, u32 reason)
 	mutex_lock(&s->lock);
 	s->stop_time = last_time(s);
 	smp_store_release(&s->state, ETW_SESSION_STOPPED);	/* everything is delivered before it */
+	last = persists_no_more(s);
 	mutex_unlock(&s->lock);
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
 		struct etw_relay *r = s->relays[cpu];
@@ -850,10 +865,11 @@ int etw_session_stop(struct etw_session *s, u32 reason)
 	mutex_unlock(&s->flush_lock);
 
 	etw_self_session_stop(s, reason);
-	if (s->flags & ETW_SESSION_PERSIST) {
-		etw_session_put(s);
-		module_put(THIS_MODULE);
-	}
+	if (!last)
+		return 0;
+gone:
+	etw_session_put(s);
+	module_put(THIS_MODULE);
 	return 0;
 }
 

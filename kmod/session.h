@@ -56,6 +56,8 @@ struct etw_session {
 	u32 state;
 	bool stopping;			/* STOP has begun: nothing can be enabled any more; etw_control too */
 	u32 stop_reason;
+	bool stop_asked;		/* by somebody, who then knows that it is over */
+	bool persists;			/* has a reference that lasts until STOP */
 	struct pid *stopper;
 	struct list_head enables;
 	u64 next_enable_id;

@@ -386,8 +386,19 @@ TEST_F(cycles, zz_unstable)
 	ASSERT_DRAINED(&self->reader);
 	EXPECT_EQ(1, log_count(&self->log, "own"));
 	ASSERT_SUMS(self->fd);
-	/* the one that persisted had nobody left */
-	EXPECT_TRUE(wait_until(3000, session_open(self->dev, name) == -ENOENT));
+	/* the one that persists had nobody whom to tell, and waits for somebody */
+	left = session_open(self->dev, name);
+	ASSERT_GE(left, 0);
+	ASSERT_TRUE(wait_until(3000, session_query(left).state == ETW_SESSION_STOPPED));
+	EXPECT_EQ(ETW_STOP_CLOCK, session_query(left).stop_reason);
+	close(left);
+	left = session_open(self->dev, name);
+	ASSERT_GE(left, 0);
+	EXPECT_EQ(0, call(left, ETW_IOC_SESSION_STOP, NULL));
+	EXPECT_EQ(ETW_STOP_CLOCK, session_query(left).stop_reason);
+	EXPECT_EQ(-ESHUTDOWN, call(left, ETW_IOC_SESSION_STOP, NULL));
+	close(left);
+	EXPECT_EQ(-ENOENT, session_open(self->dev, name));
 	EXPECT_EQ(-EOPNOTSUPP, session_of(self->dev, unique("late"), ETW_CLOCK_CYCLES, 0));
 
 	EXPECT_EQ(ETW_SESSION_RUNNING, session_query(monotonic).state);
