@@ -36,6 +36,19 @@ u64 etw_session_now(const struct etw_session *s)
 	return etw_clock_read(s->source) + s->clock_add;
 }
 
+/* The session lives, and the module with it. */
+static void hold(struct etw_session *s)
+{
+	kref_get(&s->ref);
+	__module_get(THIS_MODULE);
+}
+
+static void let_go(struct etw_session *s)
+{
+	etw_session_put(s);
+	module_put(THIS_MODULE);
+}
+
 /* ---- relays come with their CPU ---- */
 
 /* What was lost on a CPU while there was no memory for its relay: a relay's losses are all there were on its CPU. */
@@ -272,7 +285,7 @@ static bool clock_failed(const struct etw_session *s)
 	return !etw_cycles_survive_sleep() && ktime_mono_to_any(0, TK_OFFS_BOOT) != s->slept;
 }
 
-/* References, because STOP does not wait for this work when it is this work that stops; the last steps are the queue's to wait for. */
+/* Held, because STOP does not wait for this work when it is this work that stops; the last steps are the queue's to wait for. */
 static void check_clock(struct work_struct *work)
 {
 	struct etw_session *s = container_of(to_delayed_work(work), struct etw_session, clock_work);
@@ -281,11 +294,9 @@ static void check_clock(struct work_struct *work)
 		queue_delayed_work(flush_queue, &s->clock_work, msecs_to_jiffies(CLOCK_CHECK_MS));
 		return;
 	}
-	__module_get(THIS_MODULE);
-	kref_get(&s->ref);
+	hold(s);
 	etw_session_stop(s, ETW_STOP_CLOCK);	/* ESHUTDOWN: somebody else does, and waits for us */
-	etw_session_put(s);
-	module_put(THIS_MODULE);
+	let_go(s);
 }
 
 /* ---- the class table ---- */
@@ -717,8 +728,7 @@ struct etw_session *etw_session_create(const struct etw_session_create *args)
 	if (err)
 		goto release;
 	if (s->flags & ETW_SESSION_PERSIST) {
-		kref_get(&s->ref);
-		__module_get(THIS_MODULE);
+		hold(s);
 		s->persists = true;
 	}
 	s->state = ETW_SESSION_RUNNING;
@@ -821,10 +831,11 @@ int etw_session_stop(struct etw_session *s, u32 reason)
 	}
 	mutex_unlock(&s->lock);
 	mutex_unlock(&etw_control);
-	if (stopped && !last)
-		return -ESHUTDOWN;
-	if (stopped)
-		goto gone;
+	if (stopped) {
+		if (last)
+			let_go(s);
+		return last ? 0 : -ESHUTDOWN;
+	}
 
 	/* 2. no event comes; probes nobody needs are gone */
 	etw_session_disable_all(s);
@@ -865,11 +876,8 @@ int etw_session_stop(struct etw_session *s, u32 reason)
 	mutex_unlock(&s->flush_lock);
 
 	etw_self_session_stop(s, reason);
-	if (!last)
-		return 0;
-gone:
-	etw_session_put(s);
-	module_put(THIS_MODULE);
+	if (last)
+		let_go(s);
 	return 0;
 }
 

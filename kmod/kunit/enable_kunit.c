@@ -225,6 +225,8 @@ static void check_class(u32 number)
 		with_filter += found && m->enables[provider_of(number)].filtered;
 	}
 	CHECK(targets->nr == nr, targets->nr, nr);
+	CHECK(!nr || targets->source == model_source(number), number, targets->source);
+	CHECK(targets->usual_nesting == (targets->source == ETW_SOURCE_MONOTONIC ? ETW_MAX_NESTING : 0), number, targets->usual_nesting);
 	CHECK((targets == &etw_no_targets) == !nr, number, nr);
 	CHECK(targets->all_filtered == (with_filter == nr), with_filter, nr);
 	CHECK(!targets->t[nr].relays, number, nr);
