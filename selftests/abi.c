@@ -736,7 +736,7 @@ TEST_F(abi, create_exists)
 	EXPECT_EQ(-EEXIST, session_make(self->files[CONTROL], (create.name[0] = 'a', &create)));
 }
 
-/* Whether the kernel relies on the counter is the CPU's flags and its own judgement; no guest's CPU has the flags: see clock_cycles. */
+/* The kernel relies on the counter of a CPU with certain flags. No guest's has them; clock_cycles lends it some. */
 TEST_F(abi, create_cycles)
 {
 	struct etw_session_create create = session_small(unique("cycles"));

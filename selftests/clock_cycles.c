@@ -40,7 +40,8 @@ static uint64_t cycles(void)
 {
 	uint32_t low, high;
 
-	__asm__ volatile("lfence; rdtsc; lfence" : "=a"(low), "=d"(high) :: "memory");
+	__asm__ volatile("lfence; rdtsc; lfence"
+			 : "=a"(low), "=d"(high)::"memory");
 	return (uint64_t)high << 32 | low;
 }
 

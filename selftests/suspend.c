@@ -95,7 +95,7 @@ static int by_time(const void *a, const void *b)
 	return x->time < y->time ? -1 : x->time > y->time;
 }
 
-/* Every stamp is of the session's clock, the kernel's and a program's, before and after, on the CPU that stayed and on the other. */
+/* Every stamp is of the session's clock, the kernel's and a program's, before and after, on the CPU that stayed and the other. */
 TEST_F(suspend, stamps)
 {
 	const char *numbers[] = { "z0", "z1", "z2", "z3", "z4", "z5", "z6", "z7" };

@@ -206,6 +206,7 @@ static void check_target(const struct etw_target *t, const struct model_session 
 static void check_class(u32 number)
 {
 	const struct etw_targets *targets = rcu_access_pointer(classes[number].targets);
+	const int usual = targets->source == ETW_SOURCE_MONOTONIC ? ETW_MAX_NESTING : 0;
 	u32 i, k, nr = 0, with_filter = 0, special = 0;
 
 	for (i = 0; i < NR_SESSIONS; i++) {
@@ -226,7 +227,7 @@ static void check_class(u32 number)
 	}
 	CHECK(targets->nr == nr, targets->nr, nr);
 	CHECK(!nr || targets->source == model_source(number), number, targets->source);
-	CHECK(targets->usual_nesting == (targets->source == ETW_SOURCE_MONOTONIC ? ETW_MAX_NESTING : 0), number, targets->usual_nesting);
+	CHECK(targets->usual_nesting == usual, number, targets->usual_nesting);
 	CHECK((targets == &etw_no_targets) == !nr, number, nr);
 	CHECK(targets->all_filtered == (with_filter == nr), with_filter, nr);
 	CHECK(!targets->t[nr].relays, number, nr);

@@ -174,7 +174,7 @@ struct etw_session_open {
 #define ETW_STOP_NONE		0	/* running */
 #define ETW_STOP_REQUEST	1	/* by STOP */
 #define ETW_STOP_CLOSED		2	/* its owner's file was closed, or its owner died */
-/* Its clock, ETW_CLOCK_CYCLES, can be relied on no more: by the kernel itself. One with PERSIST stays there, stopped, until STOP. */
+/* Its clock, ETW_CLOCK_CYCLES, can be relied on no more: by the kernel itself. One with PERSIST stays, stopped, until STOP. */
 #define ETW_STOP_CLOCK		3
 
 /**

@@ -42,8 +42,9 @@ struct input_ops {
 };
 
 /*
- * One trace being read. @bound: ticks of the session's clock, as all times but those of @pub; every event below it can be had by load() now. @key_offset: what makes
- * session time comparable between inputs, and epoch time.
+ * One trace being read. Times are ticks of the session's clock, @freq a second, but those of @pub nanoseconds. @bound:
+ * every event below it can be had by load() now. @key_offset: what makes nanoseconds of the session's clock comparable
+ * between inputs, and epoch time.
  */
 struct input {
 	const struct input_ops *ops;

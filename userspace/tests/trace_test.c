@@ -586,7 +586,8 @@ static void test_cycles(void)
 	}
 	t = etw_consumer_trace(c, 0);
 	ok(nr == 3000 && right && !etw_consumer_nr_damages(c), "cycles: every time in nanoseconds (%ld)", nr);
-	ok(t->clock == ETW_CLOCK_CYCLES && t->start == cycles_ns(begin) && t->first == cycles_ns(begin) && t->stop == cycles_ns(last),
+	ok(t->clock == ETW_CLOCK_CYCLES && t->start == cycles_ns(begin) && t->first == cycles_ns(begin) &&
+		   t->stop == cycles_ns(last),
 	   "cycles: begin and end in nanoseconds");
 	etw_consumer_free(c);
 

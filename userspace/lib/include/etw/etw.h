@@ -497,7 +497,8 @@ ETW_API int etw_writer_create(struct etw_session *session, const char *dir, cons
 
 /*
  * Wait at most @timeout_ms for data and write what there is. Returns ETW_WRITER_*, or an error: -ENOSPC, -EDQUOT,
- * -EIO, -ECANCELED the session's clock failed ... After an error everything written so far is whole packets; call etw_writer_finish() all the same.
+ * -EIO, -ECANCELED (the session's clock failed) ... After an error everything written so far is whole packets; call
+ * etw_writer_finish() all the same.
  */
 ETW_API int etw_writer_step(struct etw_writer *writer, int timeout_ms);
 /* Step until there is a reason to end, and return it. */
