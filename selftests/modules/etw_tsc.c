@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A CPU whose cycle counter the kernel relies on, for guests whose emulator cannot say that it has one: loading it gives the CPU
- * the two flags. Writing to the parameter unstable has the kernel call the counter unstable, by its own function, for good. It must not
- * know the tracer.
+ * the two flags. Writing to the parameter unstable has the kernel call the counter unstable, by its own function, for good. It
+ * must not know the tracer.
  */
 #include <linux/module.h>
 
