@@ -163,6 +163,36 @@ static size_t matcher_size(const struct etw_enabling *e)
 	return ALIGN(struct_size(m, match, e->conditions ? e->conditions->nr : 0), sizeof(u64));
 }
 
+/* May a target of @e go the short way, but for its clock? */
+static bool usual(struct etw_session *s, const struct etw_enabling *e, const struct etw_class *class)
+{
+	return !e->filter && !matcher_size(e) && !etw_session_scrubs(s, class);
+}
+
+/*
+ * What is read once for a record of @class, for all targets that have it: where some can go the short way the most usual source
+ * among theirs, so that nobody pays for another session's unusual clock; else the most usual of all. The rate of a program's events
+ * is by the monotonic clock, which is read there whatever the sessions have.
+ */
+static u8 source_of(const struct etw_class *class)
+{
+	u8 best = ETW_NR_SOURCES, any = ETW_NR_SOURCES;
+	struct etw_session *s;
+
+	if (class->provider->user)
+		return ETW_SOURCE_MONOTONIC;
+	list_for_each_entry(s, &etw_root.sessions, node) {
+		const struct etw_enabling *e = wants(s, class);
+
+		if (!e)
+			continue;
+		any = min(any, s->source);
+		if (usual(s, e, class))
+			best = min(best, s->source);
+	}
+	return best < ETW_NR_SOURCES ? best : any;
+}
+
 /* Append the targets of @class that are special, or those that are not. @room: for what special ones ask of a record. */
 static void add_targets(struct etw_targets *targets, const struct etw_class *class, bool special, void *room)
 {
@@ -177,7 +207,7 @@ static void add_targets(struct etw_targets *targets, const struct etw_class *cla
 		etw_session_fill_target(s, etw_session_class_number(s, class), t);
 		t->filter = e->filter;
 		t->filtered = e->filter || matcher_size(e);
-		t->special |= t->filtered;
+		t->special = !usual(s, e, class) || t->source != targets->source;
 		if (t->special != special) {
 			memset(t, 0, sizeof(*t));
 			continue;
@@ -218,6 +248,8 @@ static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp
 	if (!targets)
 		return ERR_PTR(-ENOMEM);
 	targets->class = class;
+	targets->source = source_of(class);
+	targets->usual_nesting = targets->source == ETW_SOURCE_MONOTONIC ? ETW_MAX_NESTING : 0;
 	/* from the first special one on a record goes the long way, so these come last */
 	add_targets(targets, class, false, NULL);
 	add_targets(targets, class, true, &targets->t[nr + 1]);

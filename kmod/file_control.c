@@ -76,7 +76,7 @@ static long session_create(void __user *arg)
 
 	if (err)
 		return err;
-	if ((c.flags & ~ETW_SESSION_FLAGS) || c.clock > ETW_CLOCK_REAL || etw_uarg_name(c.name, false) || !valid_geometry(&c))
+	if ((c.flags & ~ETW_SESSION_FLAGS) || c.clock > ETW_CLOCK_CYCLES || etw_uarg_name(c.name, false) || !valid_geometry(&c))
 		return -EINVAL;
 	err = etw_permitted();
 	if (!err && (c.flags & ETW_SESSION_ADDRESSES))
@@ -121,7 +121,7 @@ static long session_list(void __user *arg)
 {
 	struct etw_session_query q;
 	struct etw_session *s;
-	int err = etw_uarg_get(&q, sizeof(q), arg);
+	int err = etw_uarg_get_grown(&q, sizeof(q), ETW_SESSION_QUERY_FIRST, arg);
 
 	if (!err)
 		err = etw_permitted();

@@ -113,7 +113,7 @@ static __always_inline u64 writing_begin(void)
 {
 	preempt_disable_notrace();
 	__this_cpu_inc(etw_nesting);
-	return etw_clock_read(false);
+	return etw_clock_read(ETW_SOURCE_MONOTONIC);
 }
 
 static __always_inline void writing_end(void)
@@ -138,7 +138,7 @@ static __always_inline ssize_t write_all(const struct etw_registration *reg, con
 		return err;
 	run.first = buf;
 	run.bytes = len;
-	moment = (struct etw_moment){ writing_begin() };
+	moment = (struct etw_moment){ { writing_begin() } };
 	for (at = 0; at < len; at += run.bytes) {
 		if (!uniform)
 			next_run(buf, len, at, &run, &index);

@@ -99,12 +99,13 @@ void etw_session_file_query(struct etw_session *s, struct etw_session_query *q)
 	}
 	q->complete_up_to = q->nr_relays ? complete : 0;
 	q->now = etw_session_now(s);
+	q->clock_freq = s->clock_freq;
 }
 
 static long query(struct etw_session *s, void __user *arg)
 {
 	struct etw_session_query q;
-	int err = etw_uarg_size(&q, sizeof(q), arg);
+	int err = etw_uarg_size(&q, ETW_SESSION_QUERY_FIRST, arg);
 
 	if (err)
 		return err;

@@ -15,6 +15,7 @@ extern const struct file_operations etw_control_fops;
 int etw_session_file_open(struct etw_session *session, bool owner);
 /* Fills *@query for the caller; user_size is left alone. */
 struct etw_session_query;
+#define ETW_SESSION_QUERY_FIRST offsetof(struct etw_session_query, clock_freq)	/* size of its first version */
 void etw_session_file_query(struct etw_session *session, struct etw_session_query *query);
 
 /* A file descriptor for @cpu's relay, in the reader role of the session file with id @who. */

@@ -186,13 +186,13 @@ static notrace void begin_packet(struct etw_relay *r, struct etw_buffer *b, u64 
 	ETW_STEP(r, BEGIN_HEADER, at);
 }
 
-notrace void etw_relay_reserve(struct etw_relay *r, u64 now, bool boot_clock, u32 len, struct etw_reservation *res)
+notrace void etw_relay_reserve(struct etw_relay *r, u64 now, u8 source, u32 len, struct etw_reservation *res)
 {
 	u64 old, seen, ts, at, lost = 0;
 	struct etw_buffer *b;
 	int cause;
 
-	for (;; now = etw_relay_now(r, boot_clock)) {
+	for (;; now = etw_relay_now(r, source)) {
 		old = READ_ONCE(r->reserve);				/* (a) */
 		ETW_STEP(r, POSITION, old);
 		seen = READ_ONCE(r->last_seen);				/* (b) */

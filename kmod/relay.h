@@ -198,9 +198,9 @@ static inline struct etw_slot *etw_relay_slot(const struct etw_relay *r, u64 pos
 	return &r->slots[(position >> r->shift) & (r->nr_slots - 1)];
 }
 
-static inline u64 etw_relay_now(const struct etw_relay *r, bool boot_clock)
+static inline u64 etw_relay_now(const struct etw_relay *r, u8 source)
 {
-	return etw_clock_read(boot_clock) + r->clock_offset;
+	return etw_clock_read(source) + r->clock_offset;
 }
 
 struct etw_reservation {
@@ -214,12 +214,12 @@ struct etw_reservation {
 };
 
 /*
- * Reserve room for a record of @len bytes of payload, whose size the caller has checked. @now: a reading of the
- * clock, with the session's offset, not older than the caller's nesting count; several relays may share one, since
+ * Reserve room for a record of @len bytes of payload, whose size the caller has checked. @now: a reading of
+ * @source, with the session's offset, not older than the caller's nesting count; several relays may share one, since
  * each clamps to its own last_seen. A refusal has been counted in the relay. A reservation is always committed. Owner
  * CPU, preemption off, any context.
  */
-void etw_relay_reserve(struct etw_relay *relay, u64 now, bool boot_clock, u32 len, struct etw_reservation *res);
+void etw_relay_reserve(struct etw_relay *relay, u64 now, u8 source, u32 len, struct etw_reservation *res);
 void etw_relay_deliver(struct etw_relay *relay, struct etw_slot *slot, u64 position, u32 records);
 /* Count a record that is lost before it is reserved. */
 void etw_relay_lose(struct etw_relay *relay, unsigned int cause, u64 ts);

@@ -22,12 +22,13 @@ static const struct etw_keyword_name keywords[] = {
 
 static const struct etw_value clock_values[] = {
 	{ ETW_CLOCK_MONOTONIC, "monotonic" }, { ETW_CLOCK_BOOT, "boot" }, { ETW_CLOCK_REAL, "real" },
+	{ ETW_CLOCK_CYCLES, "cycles" },
 };
 
 static const struct etw_map clock_map = { ETW_MAP_VALUES, ARRAY_SIZE(clock_values), clock_values };
 
 static const struct etw_value reason_values[] = {
-	{ ETW_STOP_REQUEST, "request" }, { ETW_STOP_CLOSED, "closed" },
+	{ ETW_STOP_REQUEST, "request" }, { ETW_STOP_CLOSED, "closed" }, { ETW_STOP_CLOCK, "clock" },
 };
 
 static const struct etw_map reason_map = { ETW_MAP_VALUES, ARRAY_SIZE(reason_values), reason_values };
@@ -131,7 +132,7 @@ static void session_state(struct etw_session *s, struct session_state_record *r)
 		.clock = s->clock,
 		.subbuf_size = s->subbuf_size,
 		.subbufs = s->nr_subbufs,
-		.start = s->start_time,
+		.start = etw_session_ns(s, s->start_time),
 	};
 	memcpy(r->trace_uuid, s->uuid, sizeof(r->trace_uuid));
 }
@@ -158,7 +159,9 @@ static int rundown(struct etw_session *s)
 
 static void stop_record(struct etw_session *s, u32 reason, struct session_stop_record *r)
 {
-	*r = (struct session_stop_record){ .session_id = s->id, .reason = reason, .stopper = current->tgid };
+	*r = (struct session_stop_record){ .session_id = s->id, .reason = reason };
+	if (s->stopper)
+		r->stopper = pid_nr(s->stopper);
 }
 
 void etw_self_session_stop(struct etw_session *about, u32 reason)
@@ -220,8 +223,8 @@ static void report_loss(struct etw_session *s, u32 cpu, u32 cause, struct etw_lo
 	first = xchg(&loss->first, 0);
 	if (!loss->pending_first)
 		loss->pending_first = first;
-	r.last = READ_ONCE(loss->last);
-	r.first = loss->pending_first ?: r.last;
+	r.last = etw_session_ns(s, READ_ONCE(loss->last));
+	r.first = loss->pending_first ? etw_session_ns(s, loss->pending_first) : r.last;
 	if (!write_self(s, &records_lost_class, &vec, 1))
 		return;
 	loss->reported = count;

@@ -33,7 +33,20 @@ static enum cpuhp_state hotplug_state;
 
 u64 etw_session_now(const struct etw_session *s)
 {
-	return etw_clock_read(etw_session_boot_clock(s)) + s->clock_add;
+	return etw_clock_read(s->source) + s->clock_add;
+}
+
+/* The session lives, and the module with it. */
+static void hold(struct etw_session *s)
+{
+	kref_get(&s->ref);
+	__module_get(THIS_MODULE);
+}
+
+static void let_go(struct etw_session *s)
+{
+	etw_session_put(s);
+	module_put(THIS_MODULE);
 }
 
 /* ---- relays come with their CPU ---- */
@@ -228,7 +241,7 @@ static void flush_regularly(struct work_struct *work)
 	struct etw_session *s = container_of(work, struct etw_session, flush_work);
 
 	if (mutex_trylock(&s->direct)) {
-		if (!s->closing && etw_session_now(s) - s->last_snapshot >= NSEC_PER_SEC) {
+		if (!s->closing && etw_session_now(s) - s->last_snapshot >= s->clock_freq) {
 			etw_self_losses(s);
 			etw_self_clock(s);
 		}
@@ -255,6 +268,35 @@ void etw_session_set_flush_ms(struct etw_session *s, u32 flush_ms)
 	WRITE_ONCE(s->flush_ms, flush_ms);
 	if (flush_ms != ETW_FLUSH_MS_NEVER && !(s->flags & ETW_SESSION_OVERWRITE))
 		hrtimer_start(&s->flush_timer, ms_to_ktime(flush_ms), HRTIMER_MODE_REL);
+}
+
+/* ---- a clock that can fail ---- */
+
+#define CLOCK_CHECK_MS 500
+
+/*
+ * Does the kernel rely on the counter no more, or may it have begun anew while the machine slept? What was recorded since then has
+ * stamps that mean nothing: so nothing more is.
+ */
+static bool clock_failed(const struct etw_session *s)
+{
+	if (!etw_cycles_freq())
+		return true;
+	return !etw_cycles_survive_sleep() && ktime_mono_to_any(0, TK_OFFS_BOOT) != s->slept;
+}
+
+/* Held, because STOP does not wait for this work when it is this work that stops; the last steps are the queue's to wait for. */
+static void check_clock(struct work_struct *work)
+{
+	struct etw_session *s = container_of(to_delayed_work(work), struct etw_session, clock_work);
+
+	if (!clock_failed(s)) {
+		queue_delayed_work(flush_queue, &s->clock_work, msecs_to_jiffies(CLOCK_CHECK_MS));
+		return;
+	}
+	hold(s);
+	etw_session_stop(s, ETW_STOP_CLOCK);	/* ESHUTDOWN: somebody else does, and waits for us */
+	let_go(s);
 }
 
 /* ---- the class table ---- */
@@ -387,10 +429,9 @@ void etw_session_fill_target(struct etw_session *s, u32 number, struct etw_targe
 		.counts = entry->counts,
 		.rate = entry->rate,
 		.class_id = number,
-		.boot_clock = etw_session_boot_clock(s),
-		.scrub = entry->class->nr_scrub && !(s->flags & ETW_SESSION_ADDRESSES),
+		.source = s->source,
+		.scrub = etw_session_scrubs(s, entry->class),
 	};
-	target->special = target->boot_clock || target->scrub;
 }
 
 bool etw_session_direct_target(struct etw_session *s, const struct etw_class *class, struct etw_target *target)
@@ -591,6 +632,7 @@ static struct etw_session *session_alloc(const struct etw_session_create *args)
 	spin_lock_init(&s->reader_lock);
 	init_waitqueue_head(&s->wait);
 	INIT_WORK(&s->flush_work, flush_regularly);
+	INIT_DELAYED_WORK(&s->clock_work, check_clock);
 	etw_hrtimer_setup(&s->flush_timer, flush_tick, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	s->next_enable_id = 1;
 	s->relays = kcalloc(nr_cpu_ids, sizeof(*s->relays), ETW_GFP);
@@ -607,28 +649,35 @@ static struct etw_session *session_alloc(const struct etw_session_create *args)
 	return s;
 }
 
-static void take_clocks(struct etw_session *s)
+/* EOPNOTSUPP: the kernel does not rely on it. */
+static int take_clocks(struct etw_session *s)
 {
-	struct etw_clocks c;
+	u64 monotonic;
 
-	etw_clocks_read(&c);
-	switch (s->clock) {
-	case ETW_CLOCK_REAL:
-		s->clock_add = ktime_to_ns(ktime_mono_to_real(0));
-		s->start_time = c.monotonic + s->clock_add;
-		break;
-	case ETW_CLOCK_BOOT:
-		s->start_time = c.boot;
-		break;
-	default:
-		s->start_time = c.monotonic;
-	}
+	s->clock_freq = NSEC_PER_SEC;
 	/* exact, and so the same for all sessions of a boot unless the time was stepped: their traces then merge */
 	s->clock_offset = ktime_to_ns(ktime_mono_to_real(0));
-	if (s->clock == ETW_CLOCK_REAL)
+	s->slept = ktime_mono_to_any(0, TK_OFFS_BOOT);
+	switch (s->clock) {
+	case ETW_CLOCK_REAL:
+		s->clock_add = s->clock_offset;
 		s->clock_offset = 0;
-	else if (s->clock == ETW_CLOCK_BOOT)
-		s->clock_offset -= ktime_to_ns(ktime_mono_to_any(0, TK_OFFS_BOOT));
+		break;
+	case ETW_CLOCK_BOOT:
+		s->source = ETW_SOURCE_BOOT;
+		s->clock_offset -= ktime_to_ns(s->slept);
+		break;
+	case ETW_CLOCK_CYCLES:
+		s->source = ETW_SOURCE_CYCLES;
+		s->clock_freq = etw_cycles_freq();
+		if (!s->clock_freq)
+			return -EOPNOTSUPP;
+		s->start_time = etw_cycles_read(&monotonic);
+		s->clock_offset += monotonic - etw_session_ns(s, s->start_time);
+		return 0;
+	}
+	s->start_time = etw_session_now(s);
+	return 0;
 }
 
 /* Give the session its id and its name, which nobody else can then take. */
@@ -670,18 +719,22 @@ struct etw_session *etw_session_create(const struct etw_session_create *args)
 	err = claim_name(s);
 	if (err)
 		goto free;
-	take_clocks(s);
+	err = take_clocks(s);
+	if (err)
+		goto release;
 	WRITE_ONCE(s->maker, current);
 	err = cpuhp_state_add_instance(hotplug_state, &s->hotplug);	/* makes the relays */
 	WRITE_ONCE(s->maker, NULL);
 	if (err)
 		goto release;
 	if (s->flags & ETW_SESSION_PERSIST) {
-		kref_get(&s->ref);
-		__module_get(THIS_MODULE);
+		hold(s);
+		s->persists = true;
 	}
 	s->state = ETW_SESSION_RUNNING;
 	etw_session_set_flush_ms(s, s->flush_ms);	/* before anybody can find it, and stop it */
+	if (s->source == ETW_SOURCE_CYCLES)
+		queue_delayed_work(flush_queue, &s->clock_work, msecs_to_jiffies(CLOCK_CHECK_MS));
 	etw_self_session_start(s);
 	mutex_lock(&etw_control);
 	s->live = true;
@@ -750,29 +803,46 @@ static u64 last_time(struct etw_session *s)
 	return time;
 }
 
+/* s->lock held. True: the reference of one that persists is the caller's to put. Not before somebody knows that it is over. */
+static bool persists_no_more(struct etw_session *s)
+{
+	if (!s->persists || !s->stop_asked || s->state != ETW_SESSION_STOPPED)
+		return false;
+	s->persists = false;
+	return true;
+}
+
 int etw_session_stop(struct etw_session *s, u32 reason)
 {
-	bool stopped;
+	bool stopped, last;
 	u32 cpu;
 
 	/* 1. nothing can be enabled any more; etw_control, because other sessions' enables look at it */
 	mutex_lock(&etw_control);
 	mutex_lock(&s->lock);
 	stopped = s->stopping;
+	s->stop_asked |= reason != ETW_STOP_CLOCK;
+	last = persists_no_more(s);
 	if (!stopped) {
 		WRITE_ONCE(s->stopping, true);
 		s->stop_reason = reason;
-		s->stopper = get_pid(task_tgid(current));
+		if (reason != ETW_STOP_CLOCK)
+			s->stopper = get_pid(task_tgid(current));
 	}
 	mutex_unlock(&s->lock);
 	mutex_unlock(&etw_control);
-	if (stopped)
-		return -ESHUTDOWN;
+	if (stopped) {
+		if (last)
+			let_go(s);
+		return last ? 0 : -ESHUTDOWN;
+	}
 
 	/* 2. no event comes; probes nobody needs are gone */
 	etw_session_disable_all(s);
 	hrtimer_cancel(&s->flush_timer);
 	cancel_work_sync(&s->flush_work);
+	if (reason != ETW_STOP_CLOCK)
+		cancel_delayed_work_sync(&s->clock_work);
 
 	/* 3. the last words: names of what is there now, losses, the clocks, the stop */
 	mutex_lock(&s->direct);
@@ -790,6 +860,7 @@ int etw_session_stop(struct etw_session *s, u32 reason)
 	mutex_lock(&s->lock);
 	s->stop_time = last_time(s);
 	smp_store_release(&s->state, ETW_SESSION_STOPPED);	/* everything is delivered before it */
+	last = persists_no_more(s);
 	mutex_unlock(&s->lock);
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
 		struct etw_relay *r = s->relays[cpu];
@@ -805,10 +876,8 @@ int etw_session_stop(struct etw_session *s, u32 reason)
 	mutex_unlock(&s->flush_lock);
 
 	etw_self_session_stop(s, reason);
-	if (s->flags & ETW_SESSION_PERSIST) {
-		etw_session_put(s);
-		module_put(THIS_MODULE);
-	}
+	if (last)
+		let_go(s);
 	return 0;
 }
 

@@ -42,8 +42,11 @@ struct etw_session {
 	u8 uuid[16];
 	u32 flags;			/* ETW_SESSION_* */
 	u32 clock;			/* ETW_CLOCK_* */
-	u64 clock_add;			/* what the session adds to its base clock */
-	s64 clock_offset;		/* session clock to epoch, at start */
+	u8 source;			/* ETW_SOURCE_*: what the clock is read from */
+	u64 clock_add;			/* what the session adds to it */
+	u64 clock_freq;			/* ticks in a second */
+	s64 clock_offset;		/* session clock to epoch, in nanoseconds, at start */
+	ktime_t slept;			/* the machine, until then */
 	u32 subbuf_size;
 	u32 nr_subbufs;
 	struct pid *owner;
@@ -53,6 +56,8 @@ struct etw_session {
 	u32 state;
 	bool stopping;			/* STOP has begun: nothing can be enabled any more; etw_control too */
 	u32 stop_reason;
+	bool stop_asked;		/* by somebody, who then knows that it is over */
+	bool persists;			/* has a reference that lasts until STOP */
 	struct pid *stopper;
 	struct list_head enables;
 	u64 next_enable_id;
@@ -91,6 +96,7 @@ struct etw_session {
 	int waiting;
 	struct hrtimer flush_timer;	/* queues flush_work */
 	struct work_struct flush_work;
+	struct delayed_work clock_work;	/* of a session whose clock can fail: looks whether it has */
 	u64 last_snapshot;		/* of the clocks; direct lock */
 };
 
@@ -144,9 +150,16 @@ static inline u32 etw_session_nr_classes(const struct etw_session *session)
 	return smp_load_acquire(&session->nr_classes);	/* pairs with etw_session_class_publish() */
 }
 
-static inline bool etw_session_boot_clock(const struct etw_session *session)
+/* @ticks of the session's clock as nanoseconds: how payloads tell times. */
+static inline u64 etw_session_ns(const struct etw_session *session, u64 ticks)
 {
-	return session->clock == ETW_CLOCK_BOOT;
+	return etw_clock_ns(ticks, session->clock_freq);
+}
+
+/* Are kernel addresses in the records of @class to be hidden? */
+static inline bool etw_session_scrubs(const struct etw_session *session, const struct etw_class *class)
+{
+	return class->nr_scrub && !(session->flags & ETW_SESSION_ADDRESSES);
 }
 
 /* The reader role, for @who. EBUSY another has it. Counts the relay files that hold it. */

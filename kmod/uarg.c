@@ -24,16 +24,21 @@ int etw_uarg_size(void *to, size_t size, const void __user *from)
 	return 0;
 }
 
-int etw_uarg_get(void *to, size_t size, const void __user *from)
+int etw_uarg_get_grown(void *to, size_t size, size_t first, const void __user *from)
 {
 	u32 user_size;
-	int err = etw_uarg_size(&user_size, size, from);
+	int err = etw_uarg_size(&user_size, first, from);
 
 	if (!err)
 		err = copy_struct_from_user(to, size, from, user_size);
 	if (!err)
 		*(u32 *)to = user_size;		/* the one that was checked, whatever is there now */
 	return err;
+}
+
+int etw_uarg_get(void *to, size_t size, const void __user *from)
+{
+	return etw_uarg_get_grown(to, size, size, from);
 }
 
 int etw_uarg_put(void __user *to, void *from, size_t size)

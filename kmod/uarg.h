@@ -10,6 +10,8 @@
  * zero, or over a page.
  */
 int etw_uarg_get(void *to, size_t size, const void __user *from);
+/* The same of a structure whose first version had @first bytes; what the caller does not have is zero. */
+int etw_uarg_get_grown(void *to, size_t size, size_t first, const void __user *from);
 /*
  * The size field alone, of a structure that is output only: what the caller has in the rest does not matter. EFAULT,
  * EINVAL, E2BIG.

@@ -16,7 +16,7 @@
 DEFINE_PER_CPU(int, etw_nesting);
 
 /* Its list ends at once. */
-struct etw_targets etw_no_targets = { .all_filtered = true, .t = { { .relays = NULL } } };
+struct etw_targets etw_no_targets = { .usual_nesting = ETW_MAX_NESTING, .all_filtered = true, .t = { { .relays = NULL } } };
 
 notrace void etw_copy(u8 *to, const u8 *from, u32 len)
 {
@@ -96,7 +96,7 @@ notrace void etw_target_lose(const struct etw_target *t, unsigned int cause, u32
 
 	if (r != &etw_no_relay)
 		for (i = 0; i < nr; i++)
-			etw_relay_lose(r, cause, etw_relay_now(r, t->boot_clock));
+			etw_relay_lose(r, cause, etw_relay_now(r, t->source));
 	this_cpu_add(t->counts->lost[cause], nr);
 }
 
@@ -110,7 +110,7 @@ notrace void etw_nested(const struct etw_targets *targets)
 	__this_cpu_dec(etw_nesting);
 }
 
-/* @now: of the target's clock, without the session's offset. */
+/* @now: of the target's source, without the session's offset. */
 static notrace bool write_target(const struct etw_class *class, const struct etw_target *t, u64 now, pid_t tid, pid_t tgid,
 				 const struct etw_vec *vec, unsigned int nr)
 {
@@ -129,7 +129,7 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 		etw_target_lose(t, ETW_LOST_TOO_LARGE, 1);
 		return false;
 	}
-	etw_relay_reserve(r, now + r->clock_offset, t->boot_clock, len, &res);
+	etw_relay_reserve(r, now + r->clock_offset, t->source, len, &res);
 	if (!res.to) {
 		this_cpu_inc(t->counts->lost[res.cause]);
 		return false;
@@ -160,7 +160,7 @@ notrace void etw_write(const struct etw_event *event, const struct etw_target *f
 			this_cpu_inc(t->counts->filtered);
 			continue;
 		}
-		write_target(event->targets->class, t, t->boot_clock ? etw_clock_read(true) : event->now,
+		write_target(event->targets->class, t, t->source == event->targets->source ? event->now : etw_clock_read(t->source),
 			     current->pid, current->tgid, vec, nr);
 	}
 }
@@ -183,7 +183,7 @@ bool etw_write_direct(struct etw_session *session, const struct etw_class *class
 	preempt_disable_notrace();	/* before the look at what is enabled: DISABLE waits for us */
 	if (etw_session_direct_target(session, class, &t)) {
 		__this_cpu_inc(etw_nesting);	/* process context, so never too deep */
-		written = write_target(class, &t, etw_clock_read(t.boot_clock), tid, tgid, vec, nr);
+		written = write_target(class, &t, etw_clock_read(t.source), tid, tgid, vec, nr);
 		__this_cpu_dec(etw_nesting);
 	}
 	preempt_enable_notrace();

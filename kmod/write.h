@@ -39,16 +39,22 @@ struct etw_target {
 	const struct etw_matcher *matcher;	/* NULL: whatever it says, and of every process */
 	u64 __percpu *rate;			/* of a user's classes only */
 	u16 class_id;
-	bool boot_clock;
+	u8 source;				/* of its stamps: ETW_SOURCE_* */
 	bool scrub;				/* hide kernel addresses */
 	bool filtered;				/* filter or matcher */
-	bool special;				/* one of filtered, boot_clock and scrub */
+	bool special;				/* filtered, scrub, or a source that is not the list's */
 };
 
 /* The targets of one class. Replaced as a whole, freed after a grace period. */
 struct etw_targets {
 	u32 nr;
+	/*
+	 * Up to which etw_nesting nothing is unusual: ETW_MAX_NESTING, but 0 where @source is not the usual one. So one comparison
+	 * asks for both.
+	 */
+	int usual_nesting;
 	bool all_filtered;			/* every target has a filter of tasks, or there is none */
+	u8 source;				/* read once for all targets that have it */
 	const struct etw_class *class;
 	struct etw_targets *next;		/* on the list of retired ones */
 	struct etw_target t[];			/* and one that ends the list */
@@ -61,7 +67,7 @@ extern struct etw_targets etw_no_targets;
 struct etw_event {
 	const struct etw_targets *targets;
 	const struct task_struct *subject;
-	u64 now;				/* one reading of the monotonic clock serves all targets */
+	u64 now;				/* a reading of targets->source */
 };
 
 void etw_nested(const struct etw_targets *targets);
@@ -119,12 +125,20 @@ static __always_inline const struct etw_targets *etw_targets_of(const struct etw
  */
 static __always_inline bool etw_begin(struct etw_event *event, const struct etw_targets *targets, const struct task_struct *subject)
 {
+	int nesting;
+	u64 now;
+
 	__this_cpu_inc(etw_nesting);	/* before the clock: FLUSH asks whether it interrupted somebody with an old reading */
-	if (unlikely(__this_cpu_read(etw_nesting) > ETW_MAX_NESTING)) {
+	nesting = __this_cpu_read(etw_nesting);
+	if (likely(nesting <= targets->usual_nesting)) {
+		now = etw_clock_read(ETW_SOURCE_MONOTONIC);
+	} else if (nesting <= ETW_MAX_NESTING) {
+		now = etw_clock_read(targets->source);
+	} else {
 		etw_nested(targets);
 		return false;
 	}
-	*event = (struct etw_event){ targets, subject, ktime_get_mono_fast_ns() };
+	*event = (struct etw_event){ targets, subject, now };
 	ETW_STEP(NULL, BEGUN, 0);
 	return true;
 }

@@ -118,7 +118,6 @@ static noinline int write_target(const struct etw_run *run, const struct etw_tar
 	const u32 len = run_size(run) - sizeof(struct etw_record_compact);
 	struct etw_reservation res;
 	u32 records;
-	u64 now;
 
 	if (t->filtered) {
 		const struct etw_vec vec = { run->first + sizeof(struct etw_write), run->bytes - sizeof(struct etw_write) };
@@ -144,24 +143,20 @@ static noinline int write_target(const struct etw_run *run, const struct etw_tar
 		const bool room = leaves_room(r, len);
 		const u64 cost = cost_of(run->nr, run_size(run)), saved = run->nr == 1 ? max_t(u64, BURST_NS, cost) : BURST_NS;
 
-		if (!room || !within_rate(t, moment->monotonic, moment->monotonic + saved, cost)) {
+		if (!room || !within_rate(t, moment->now[ETW_SOURCE_MONOTONIC], moment->now[ETW_SOURCE_MONOTONIC] + saved, cost)) {
 			if (run->nr > 1)
 				return write_each(run, t, moment, limited);
 			etw_target_lose(t, room ? ETW_LOST_RATE : ETW_LOST_NO_ROOM, 1);
 			return -ENOBUFS;
 		}
 	}
-	now = moment->monotonic;
-	if (t->boot_clock) {
-		if (!moment->boot)
-			moment->boot = etw_clock_read(true);
-		now = moment->boot;
-	}
-	etw_relay_reserve(r, now + r->clock_offset, t->boot_clock, len, &res);
+	if (!moment->now[t->source])
+		moment->now[t->source] = etw_clock_read(t->source);
+	etw_relay_reserve(r, moment->now[t->source] + r->clock_offset, t->source, len, &res);
 	if (!res.to) {
 		/* the relay counted one */
 		for (records = 1; records < run->nr; records++)
-			etw_relay_lose(r, res.cause, etw_relay_now(r, t->boot_clock));
+			etw_relay_lose(r, res.cause, etw_relay_now(r, t->source));
 		this_cpu_add(t->counts->lost[res.cause], run->nr);
 		return -ENOBUFS;
 	}
@@ -226,7 +221,7 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 			/* copies, so that the originals stay in registers */
 			if (one)
 				err = write_target(&(struct etw_run){ payload - sizeof(struct etw_write), run->bytes, 1 }, t,
-						   &(struct etw_moment){ now }, limited && !checked);
+						   &(struct etw_moment){ { now } }, limited && !checked);
 			else
 				err = write_target(run, t, moment, limited && !checked);
 			worst = worst ?: err;
@@ -256,8 +251,8 @@ int etw_write_run(const struct etw_class *class, const struct etw_run *run, stru
 	int worst = 0, err;
 
 	if (likely(size <= ETW_SUBBUF_SIZE_MIN - 128))
-		return trusted ? write_all(t, run, size, moment->monotonic, moment, false, false) :
-				 write_all(t, run, size, moment->monotonic, moment, true, false);
+		return trusted ? write_all(t, run, size, moment->now[ETW_SOURCE_MONOTONIC], moment, false, false) :
+				 write_all(t, run, size, moment->now[ETW_SOURCE_MONOTONIC], moment, true, false);
 	for (; t->relays; t++) {
 		err = write_target(run, t, moment, !trusted);
 		worst = worst ?: err;

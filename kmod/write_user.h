@@ -9,6 +9,7 @@
 #include <linux/types.h>
 
 #include "class.h"
+#include "clock.h"
 
 struct etw_relay;
 
@@ -19,10 +20,9 @@ struct etw_run {
 	u32 nr;
 };
 
-/* The clock reading that all runs of one write share. */
+/* The clock readings that all runs of one write share; the monotonic clock's is always there. */
 struct etw_moment {
-	u64 monotonic;
-	u64 boot;			/* 0: not read yet */
+	u64 now[ETW_NR_SOURCES];	/* 0: not read yet */
 };
 
 /*

@@ -504,11 +504,13 @@ def rule_env(t):
 
 
 def rule_clock(t):
-    """metadata: one clock of nanoseconds with offset and without offset_s; monotonic has the boot's uuid, another is absolute"""
-    if get(t.clock, "freq") != 1000000000 or not get(t.clock, "name"):
-        raise Broken("metadata: clock %s, %s Hz" % (get(t.clock, "name"), get(t.clock, "freq")))
-    if get(t.clock, "offset") is None or get(t.clock, "offset_s") is not None:
-        raise Broken("metadata: clock offset %s, offset_s %s" % (get(t.clock, "offset"), get(t.clock, "offset_s")))
+    """metadata: one clock, of ns without offset_s or of cycles with it; monotonic has the boot's uuid, another is absolute"""
+    freq, offset, seconds = get(t.clock, "freq"), get(t.clock, "offset"), get(t.clock, "offset_s")
+    cycles = get(t.clock, "name") == "cycles"
+    if not freq or (freq == 1000000000) == cycles or not get(t.clock, "name"):
+        raise Broken("metadata: clock %s, %s Hz" % (get(t.clock, "name"), freq))
+    if offset is None or (seconds is not None) != cycles or (cycles and not 0 <= offset < freq):
+        raise Broken("metadata: clock offset %s, offset_s %s" % (offset, seconds))
     # Readers take only a clock of that name to count from one moment in all traces of a boot, unless told that it is absolute.
     if get(t.clock, "name") == "monotonic":
         if not re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", str(get(t.clock, "uuid"))):
@@ -867,6 +869,8 @@ def faults():
     yield "not ASCII", meta('"box"', '"b\xf6x"')
     yield "no clock offset", meta("\toffset = 1700000000000000000;\n", "")
     yield "another clock that is not absolute", meta("name = monotonic;", "name = boottime;")
+    yield "a counter's clock of nanoseconds", meta("name = monotonic;", "name = cycles; absolute = TRUE;")
+    yield "another frequency", meta("freq = 1000000000;", "freq = 2596135000;")
     yield "no clock uuid", meta('\tuuid = "11111111-2222-4333-8444-555555555555";\n', "")
     yield "an address that is not hexadecimal", lambda t: t.update(metadata=t["metadata"] + """event {
 	name = "x86_exceptions_page_fault_user"; id = 2; stream_id = 0;

@@ -82,7 +82,8 @@ def theirs(path):
             continue
         e = msg.event
         context = e.common_context_field
-        yield Record(msg.default_clock_snapshot.value, int(e.packet.context_field["cpu_id"]), int(context["tid"]),
+        time = msg.default_clock_snapshot
+        yield Record(time.value * 10**9 // time.clock_class.frequency, int(e.packet.context_field["cpu_id"]), int(context["tid"]),
                      int(context["pid"]), e.name, payload(e))
 
 

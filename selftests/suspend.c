@@ -18,6 +18,7 @@ FIXTURE(suspend)
 {
 	int dev;
 	int fd;
+	int beside;			/* a session with another clock */
 	struct log log;
 	struct reader reader;
 };
@@ -43,12 +44,17 @@ FIXTURE_SETUP(suspend)
 	self->fd = session_make(self->dev, &create);
 	ASSERT_GE(self->fd, 0);
 	ASSERT_EQ(0, reader_open(&self->reader, self->fd, log_event, &self->log));
+	create = session_small(unique("beside"));
+	create.clock = variant->clock == ETW_CLOCK_BOOT ? ETW_CLOCK_MONOTONIC : ETW_CLOCK_BOOT;
+	self->beside = session_make(self->dev, &create);
+	ASSERT_GE(self->beside, 0);
 }
 
 FIXTURE_TEARDOWN(suspend)
 {
 	reader_close(&self->reader);
 	log_free(&self->log);
+	close(self->beside);
 	close(self->fd);
 	close(self->dev);
 }
@@ -109,6 +115,9 @@ TEST_F(suspend, stamps)
 	for (i = 0; i < 8; i++) {
 		if (i == 4)
 			ASSERT_EQ(0, sleep_once());
+		/* what one reading serves is then not this session's alone */
+		if (i == 6)
+			ASSERT_EQ(1, enable_renames(self->beside, getpid()));
 		ASSERT_EQ(0, pin(i % 2 ? last : 0));
 		t[i] = clock_ns(variant->id) + to_utc;
 		work_rename("z", i, 1);

@@ -168,6 +168,28 @@ static u32 probes(const struct etw_class *class)
 	return n;
 }
 
+/* Of the sessions that want the class the most usual clock: among those without a filter, if there are such. */
+static u32 model_source(u32 number)
+{
+	bool boot[2] = {}, monotonic[2] = {};		/* [without a filter] */
+	u32 i;
+
+	for (i = 0; i < NR_SESSIONS; i++) {
+		const struct model_session *m = &w.sessions[i];
+		const bool plain = !m->enables[provider_of(number)].filtered;
+
+		if (!wanted(m, number))
+			continue;
+		if (m->s->clock == ETW_CLOCK_BOOT)
+			boot[plain] = true;
+		else
+			monotonic[plain] = true;
+	}
+	if (monotonic[true] || boot[true])
+		return monotonic[true] ? ETW_SOURCE_MONOTONIC : ETW_SOURCE_BOOT;
+	return monotonic[false] ? ETW_SOURCE_MONOTONIC : ETW_SOURCE_BOOT;
+}
+
 static void check_target(const struct etw_target *t, const struct model_session *m, u32 number)
 {
 	const struct model_enable *e = &m->enables[provider_of(number)];
@@ -176,13 +198,15 @@ static void check_target(const struct etw_target *t, const struct model_session 
 	CHECK(in_table(m, number, &at) && t->class_id == at, number, t->class_id);
 	CHECK(t->counts == etw_session_class(m->s, t->class_id)->counts, number, 0);
 	CHECK(!t->filter == !e->filtered, number, e->filtered);
-	CHECK(t->special == (e->filtered || m->s->clock == ETW_CLOCK_BOOT), number, t->special);
+	CHECK(t->source == (m->s->clock == ETW_CLOCK_BOOT ? ETW_SOURCE_BOOT : ETW_SOURCE_MONOTONIC), number, t->source);
+	CHECK(t->special == (e->filtered || t->source != model_source(number)), number, t->special);
 	CHECK(t->relays == (t->special ? &etw_no_relays : m->s->cpu_relay), number, t->special);
 }
 
 static void check_class(u32 number)
 {
 	const struct etw_targets *targets = rcu_access_pointer(classes[number].targets);
+	const int usual = targets->source == ETW_SOURCE_MONOTONIC ? ETW_MAX_NESTING : 0;
 	u32 i, k, nr = 0, with_filter = 0, special = 0;
 
 	for (i = 0; i < NR_SESSIONS; i++) {
@@ -202,6 +226,8 @@ static void check_class(u32 number)
 		with_filter += found && m->enables[provider_of(number)].filtered;
 	}
 	CHECK(targets->nr == nr, targets->nr, nr);
+	CHECK(!nr || targets->source == model_source(number), number, targets->source);
+	CHECK(targets->usual_nesting == usual, number, targets->usual_nesting);
 	CHECK((targets == &etw_no_targets) == !nr, number, nr);
 	CHECK(targets->all_filtered == (with_filter == nr), with_filter, nr);
 	CHECK(!targets->t[nr].relays, number, nr);

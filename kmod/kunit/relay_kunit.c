@@ -186,7 +186,7 @@ static struct frame *frame(void)
 
 static u64 clock_now(void)
 {
-	return etw_relay_now(w.relay, false);
+	return etw_relay_now(w.relay, ETW_SOURCE_MONOTONIC);
 }
 
 /* ---- the model: what each step means for the packets ---- */
@@ -885,7 +885,7 @@ static struct etw_relay *create(u32 slots, bool overwrite)
 		.subbuf_size = PAGE_SIZE,
 		.nr_subbufs = slots,
 		.overwrite = overwrite,
-		.start = etw_clock_read(false),
+		.start = etw_clock_read(ETW_SOURCE_MONOTONIC),
 		.nr_classes = &w.nr_classes,
 		.uuid = w.uuid,
 		.wait = &w.wait,

@@ -96,7 +96,7 @@ void guid_fill(uint64_t which, uint8_t guid[16])
 const struct op ops[] = {
 	COMMAND(VERSION, etw_version, FILES_CONTROL, "", 3),
 	{ "SESSION_CREATE", "SESSION_CREATE", ETW_IOC_SESSION_CREATE, sizeof(struct etw_session_create), FILES_CONTROL,
-	  "EPERM EEXIST ENOSPC EDQUOT ENOMEM EMFILE ENFILE", 10, {
+	  "EPERM EEXIST ENOSPC EDQUOT ENOMEM EOPNOTSUPP EMFILE ENFILE", 10, {
 		FILE_ARG, NEW_ARG, AT_ARGS,
 		NUM(etw_session_create, flags, 0, 0, 0, 1, 2, 2, 3, 4, 6, 7, 8, 0x80000000),
 		FIELD(etw_session_create, name, KIND_SESSION, 0),
@@ -105,7 +105,7 @@ const struct op ops[] = {
 		NUM(etw_session_create, nr_subbufs, 2, 2, 4, 4, 8, 0, 1, 3, 16, 4096, 8192, 0x80000000, 0xffffffff),
 		NUM(etw_session_create, flush_ms, 0, 1, 10, 10, 20, 1000, ETW_FLUSH_MS_NEVER, ETW_FLUSH_MS_NEVER, ETW_FLUSH_MS_MAX,
 		    ETW_FLUSH_MS_MAX + 1, 0x80000000),
-		NUM(etw_session_create, clock, 0, 1, 2, 3, 4, 0xffffffff) } },
+		NUM(etw_session_create, clock, 0, 1, 2, 3, 4, 5, 0xffffffff) } },
 	{ "SESSION_OPEN", "SESSION_OPEN", ETW_IOC_SESSION_OPEN, sizeof(struct etw_session_open), FILES_CONTROL,
 	  "EPERM ENOENT ENOMEM EMFILE ENFILE", 6, {
 		FILE_ARG, NEW_ARG, AT_ARGS, NUM(etw_session_open, flags, 0, 0, 0, 0, 1, 0x80000000),

@@ -212,7 +212,7 @@ static notrace void write_held(const struct etw_event *event, const void *payloa
 
 	for (t = event->targets->t; t->relays && nr < MAX_HELD; t++) {
 		struct etw_relay *r = this_cpu_read(*t->true_relays);
-		u64 now = t->boot_clock ? etw_clock_read(true) : event->now;
+		u64 now = t->source == event->targets->source ? event->now : etw_clock_read(t->source);
 
 		if (t->filter && !etw_filter_has(t->filter, current->pid) &&
 		    !etw_filter_has(t->filter, current->tgid)) {
@@ -225,7 +225,7 @@ static notrace void write_held(const struct etw_event *event, const void *payloa
 		}
 		open[nr].relay = r;
 		open[nr].t = t;
-		etw_relay_reserve(r, now + r->clock_offset, t->boot_clock, len, &open[nr].res);
+		etw_relay_reserve(r, now + r->clock_offset, t->source, len, &open[nr].res);
 		if (open[nr].res.to)
 			nr++;
 		else

@@ -133,7 +133,7 @@ inline act_for(dying)
 
 /*
  * [etw_session_create]: -session_alloc; -claim_name; -take_clocks; WRITE_ONCE maker; cpuhp_state_add_instance;
- *	WRITE_ONCE maker; -set state; set live
+ *	WRITE_ONCE maker; -set persists; -set state; set live
  */
 proctype creator()
 {

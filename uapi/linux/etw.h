@@ -10,7 +10,8 @@
  *     kernel fills min(its size, caller's size), zeroes the rest and stores its own size in @size.
  *   - Fields named reserved, and unknown flag bits, must be zero (EINVAL).
  *   - Strings are NUL-terminated inside their array (EINVAL otherwise) and zero-padded on output.
- *   - Pointers to user memory are __u64. Times are nanoseconds of the session's clock. Sizes are bytes.
+ *   - Pointers to user memory are __u64. Times are of the session's clock: nanoseconds, or cycles
+ *     (struct etw_session_query, @clock_freq). In payloads they are nanoseconds. Sizes are bytes.
  *   - New file descriptors are the return value of the command and close-on-exec.
  *   - A fault while copying is EFAULT; an unknown command is ENOTTY. On any error nothing has changed.
  */
@@ -110,6 +111,7 @@ struct etw_version {
 #define ETW_CLOCK_MONOTONIC	1
 #define ETW_CLOCK_BOOT		2	/* monotonic that counts suspend */
 #define ETW_CLOCK_REAL		3	/* monotonic plus the offset to UTC at session start: never steps */
+#define ETW_CLOCK_CYCLES	4	/* the CPU's cycle counter, which nobody adjusts; where the kernel relies on it */
 
 /* Session flags. */
 #define ETW_SESSION_PERSIST	(1U << 0)	/* outlives the file that created it; ended by STOP and last close */
@@ -128,7 +130,8 @@ struct etw_version {
  * Returns a session file. Without PERSIST the session stops and ends when this open file (not a duplicate of the
  * session made by SESSION_OPEN) is released. EINVAL a field is out of range; EPERM no CAP_PERFMON or CAP_SYS_ADMIN,
  * or ADDRESSES without CAP_SYSLOG or under lockdown; EEXIST the name is in use; ENOSPC ETW_MAX_SESSIONS exist; EDQUOT
- * the module's memory limit would be passed; ENOMEM the machine has less to spare (a sixteenth of it stays over).
+ * the module's memory limit would be passed; ENOMEM the machine has less to spare (a sixteenth of it stays over); EOPNOTSUPP the
+ * kernel does not rely on the cycle counter of this machine, so there is no ETW_CLOCK_CYCLES.
  */
 struct etw_session_create {
 	__u32 size;
@@ -171,6 +174,8 @@ struct etw_session_open {
 #define ETW_STOP_NONE		0	/* running */
 #define ETW_STOP_REQUEST	1	/* by STOP */
 #define ETW_STOP_CLOSED		2	/* its owner's file was closed, or its owner died */
+/* Its clock, ETW_CLOCK_CYCLES, can be relied on no more: by the kernel itself. One with PERSIST stays, stopped, until STOP. */
+#define ETW_STOP_CLOCK		3
 
 /**
  * struct etw_session_query - a session's settings, state and sums
@@ -180,10 +185,12 @@ struct etw_session_open {
  * @nr_cpus: CPU numbers are below this. @nr_relays: CPUs that have a relay. @nr_classes: length of the class table.
  * @memory: bytes allocated for relays.
  * @start_time, @stop_time: of the session's clock; stop_time 0 while it runs.
- * @clock_offset: nanoseconds to add to the session's clock for time since the epoch, taken at start.
+ * @clock_offset: nanoseconds to add to the session's clock (to its nanoseconds) for time since the epoch, taken at start.
+ * @clock_freq: of the session's clock, ticks in a second: 1000000000, but of ETW_CLOCK_CYCLES that of the counter. A time is
+ *	ticks * 1000000000 / @clock_freq nanoseconds, rounded down.
  * @owner_pid, @owner_uid: creator, in the caller's namespaces (0 / overflow id if not visible there).
  * @reader_pid: process holding the reader role in the caller's pid namespace, 0 none, -1 one outside that namespace.
- * @stopper_pid: process that stopped it.
+ * @stopper_pid: process that stopped it, 0 none (ETW_STOP_CLOCK).
  * @written: records reserved = committed. @filtered, @lost, @overwritten, @delivered (counted at PUT), @unread. At
  * rest, exactly,
  *	written = delivered + overwritten + unread.
@@ -223,6 +230,7 @@ struct etw_session_query {
 	__u64 unread;
 	__u64 complete_up_to;
 	__u64 now;		/* the session's clock at the time of the query */
+	__u64 clock_freq;
 };
 
 /**
@@ -793,7 +801,7 @@ struct etw_write {
  * Packets and records, CTF 1.8, little-endian, packed: the bytes in a sub-buffer.
  *
  *   packet header 24, packet context 52, then records: header 6 (compact) or 14 (extended), context 8, payload.
- *   The first record of a packet is extended, and any 2^32 ns or more after the one before it.
+ *   The first record of a packet is extended, and any 2^32 ns (ticks of the clock) or more after the one before it.
  */
 #define ETW_CTF_MAGIC		0xC1FC1FC1U
 #define ETW_ID_EXTENDED		0xffff

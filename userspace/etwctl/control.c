@@ -91,6 +91,8 @@ static int say_stopped(const char *name, const struct state *s, const struct etw
 	} else if (lost) {
 		status = STATUS_LOSS;
 	}
+	if (q && q->stop_reason == ETW_STOP_CLOCK)
+		status = worse(status, STATUS_FAILED);
 	if (json) {
 		struct json_object *obj = json_object_new_object();
 
@@ -113,6 +115,8 @@ static int say_stopped(const char *name, const struct state *s, const struct etw
 	}
 	if (lost)
 		note("LOST %s events", show_count(lost));
+	if (q && q->stop_reason == ETW_STOP_CLOCK)
+		note("%s had stopped by itself: the cycle counter can be relied on no more; use --clock monotonic", name);
 	if (s && s->life == STATE_ENDED)
 		note("%s: %s events, %s, %s lost, in %s (%s)", name, show_count(s->events), show_bytes(s->bytes),
 		     show_count(lost), s->dir, s->reason);

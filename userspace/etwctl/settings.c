@@ -17,7 +17,8 @@ const struct opt opts_session[] = {
 	{ "subbuf-size", OPT_SUBBUF_SIZE, "SIZE", "size of a sub-buffer, 4K to 4M, a power of two (128K)", NULL },
 	{ "subbufs", OPT_SUBBUFS, "N", "sub-buffers for each CPU, 2 to 4096, a power of two (8)", NULL },
 	{ "flush-ms", OPT_FLUSH_MS, "MS", "deliver what is recorded at least this often, or never (1000)", "never" },
-	{ "clock", OPT_CLOCK, "NAME", "monotonic, boot (counts suspend) or real (monotonic)", "monotonic boot real" },
+	{ "clock", OPT_CLOCK, "NAME", "monotonic, boot (counts suspend), real or cycles (monotonic)",
+	  "monotonic boot real cycles" },
 	{ "overwrite", OPT_OVERWRITE, NULL, "when the buffers are full lose the oldest events, not the newest", NULL },
 	{ "kernel-addresses", OPT_ADDRESSES, NULL, "show kernel addresses (needs CAP_SYSLOG)", NULL },
 	{}
@@ -57,7 +58,7 @@ int run_option(struct run *r, int key, const char *arg)
 	case OPT_CLOCK:
 		n = etw_clock_parse(arg);
 		if (n < 0)
-			return usage("--clock: '%s' is not monotonic, boot or real", arg);
+			return usage("--clock: '%s' is not monotonic, boot, real or cycles", arg);
 		r->session_opts.clock = n;
 		return 0;
 	case OPT_OVERWRITE:

@@ -50,6 +50,20 @@ static const char *mode_of(const struct etw_session_query *q)
 	return q->flags & ETW_SESSION_OVERWRITE ? "overwrite" : "discard";
 }
 
+/* Why it stopped, in words or as one. */
+static const char *stop_reason_of(const struct etw_session_query *q, bool word)
+{
+	static const char *const reasons[][2] = {
+		[ETW_STOP_REQUEST] = { "on request", "request" },
+		[ETW_STOP_CLOSED] = { "with its owner", "closed" },
+		[ETW_STOP_CLOCK] = { "because the cycle counter can be relied on no more; use --clock monotonic", "clock" },
+	};
+
+	if (q->stop_reason >= sizeof(reasons) / sizeof(reasons[0]) || !reasons[q->stop_reason][word])
+		return "for a reason not known";
+	return reasons[q->stop_reason][word];
+}
+
 static uint64_t sum_lost(const __u64 lost[ETW_NR_LOST])
 {
 	uint64_t sum = 0;
@@ -76,12 +90,16 @@ static struct json_object *json_session(const struct etw_session_query *q, const
 	etw_guid_format(q->uuid, uuid);
 	json_text(obj, "session", (const char *)q->name);
 	json_text(obj, "state", q->state == ETW_SESSION_RUNNING ? "running" : "stopped");
+	if (q->state == ETW_SESSION_STOPPED)
+		json_text(obj, "stop_reason", stop_reason_of(q, true));
 	json_u64(obj, "id", q->id);
 	json_text(obj, "uuid", uuid);
 	json_text(obj, "mode", mode_of(q));
 	json_object_object_add(obj, "persist", json_object_new_boolean(!!(q->flags & ETW_SESSION_PERSIST)));
 	json_object_object_add(obj, "kernel_addresses", json_object_new_boolean(!!(q->flags & ETW_SESSION_ADDRESSES)));
 	json_text(obj, "clock", etw_clock_name(q->clock));
+	if (q->clock == ETW_CLOCK_CYCLES)
+		json_u64(obj, "clock_freq", q->clock_freq);
 	json_u64(obj, "subbuf_size", q->subbuf_size);
 	json_u64(obj, "subbufs", q->nr_subbufs);
 	if (q->flush_ms == ETW_FLUSH_MS_NEVER)
@@ -162,6 +180,8 @@ static void show_session(const struct etw_session_query *q, const struct state *
 	       q->state == ETW_SESSION_RUNNING ? "running" : "stopped", (double)(end - q->start_time) / NSEC,
 	       mode_of(q), etw_clock_name(q->clock),
 	       q->flags & ETW_SESSION_ADDRESSES ? ", shows kernel addresses" : "");
+	if (q->state == ETW_SESSION_STOPPED)
+		printf("  it stopped %s\n", stop_reason_of(q, false));
 	show_lost(q->lost, "  ");
 	if (s && s->life == STATE_ALIVE)
 		printf("  written into %s by process %d\n", s->dir, s->pid);

@@ -124,9 +124,9 @@ static void pub_from_facts(struct input *input)
 	t->clock = f->clock;
 	t->flags = f->flags;
 	t->offset = f->offset;
-	t->start = f->start;
+	t->start = input_ns(input, f->start);
 	if (f->stop)
-		t->stop = f->stop;
+		t->stop = input_ns(input, f->stop);
 	t->subbuf_size = f->subbuf_size;
 	t->nr_subbufs = f->nr_subbufs;
 	t->flush_ms = f->flush_ms;
@@ -155,12 +155,14 @@ int etw_input_add(struct etw_consumer *c, struct input *input)
 	 * Two sessions of one boot took their offsets to the epoch at different times; their clock is the same, so one
 	 * offset must serve both, or the order between them would be wrong.
 	 */
+	input->freq = ticks_valid(input->facts.freq) ? input->facts.freq : TICKS_NSEC;
 	input->key_offset = input->facts.offset;
 	for (i = 0; i < c->nr_inputs; i++) {
 		const struct input *other = c->inputs[i];
 
 		if (input->facts.boot_id[0] && !strcmp(other->facts.boot_id, input->facts.boot_id) &&
-		    other->facts.clock == input->facts.clock && input->facts.clock != ETW_CLOCK_REAL) {
+		    other->facts.clock == input->facts.clock && other->freq == input->freq &&
+		    input->facts.clock != ETW_CLOCK_REAL) {
 			input->key_offset = other->key_offset;
 			break;
 		}
@@ -289,7 +291,7 @@ int etw_consumer_damaged(struct input *input, __u32 cpu, const char *file, __u64
 	return 0;
 }
 
-/* Windows that touch are one. The times of a damaged packet may go back; a window's do not. */
+/* Windows that touch are one. The times of a damaged packet may go back; a window's do not. In nanoseconds. */
 static void lost(struct cursor *cursor, __u64 begin, __u64 end, __u64 events, __u64 packets)
 {
 	struct etw_consumer *c = cursor->input->consumer;
@@ -321,6 +323,7 @@ void etw_cursor_renumber(struct cursor *cursor)
 int etw_cursor_packet(struct cursor *cursor, const struct packet *packet)
 {
 	struct etw_trace *t = &cursor->input->pub;
+	__u64 begin = input_ns(cursor->input, packet->begin), end = input_ns(cursor->input, packet->end);
 	__u64 events = 0, packets = 0;
 
 	if (!cursor->counted) {
@@ -334,17 +337,18 @@ int etw_cursor_packet(struct cursor *cursor, const struct packet *packet)
 			packets = packet->seq - cursor->next_seq;
 	}
 	if (events || packets)
-		lost(cursor, cursor->packets_end ? cursor->packets_end : packet->begin, packet->end, events, packets);
+		lost(cursor, input_ns(cursor->input, cursor->packets_end ? cursor->packets_end : packet->begin), end, events,
+		     packets);
 	cursor->counted = true;
 	cursor->next_seq = packet->seq + 1;
 	cursor->discarded = packet->discarded;
 	cursor->packets_end = packet->end;
 	t->nr_packets++;
 	t->bytes += packet->size;
-	if (!t->first || packet->begin < t->first)
-		t->first = packet->begin;
-	if (!cursor->input->facts.stop && packet->end > t->stop)
-		t->stop = packet->end;
+	if (!t->first || begin < t->first)
+		t->first = begin;
+	if (!cursor->input->facts.stop && end > t->stop)
+		t->stop = end;
 	return 0;
 }
 
@@ -401,7 +405,7 @@ const struct etw_trace *etw_consumer_trace(const struct etw_consumer *c, unsigne
 
 bool etw_consumer_before(const struct etw_consumer *c, const struct input *input, __u64 end)
 {
-	return c->options.from && (__s64)end + input->key_offset < c->options.from;
+	return c->options.from && (__s64)input_ns(input, end) + input->key_offset < c->options.from;
 }
 
 void etw_cursor_set(struct cursor *cursor, const struct packet *packet, const __u8 *bytes, const char *file,
@@ -456,7 +460,7 @@ static int cursor_next(struct cursor *cursor)
 		struct record r;
 		size_t room = cursor->end - p;
 		unsigned int head;
-		__u64 time;
+		__u64 time, ns;
 		__u32 size;
 
 		if (!room) {
@@ -514,7 +518,8 @@ static int cursor_next(struct cursor *cursor)
 		}
 		if (!slot->wanted)
 			continue;
-		cursor->key = (__s64)time + input->key_offset;
+		ns = input_ns(input, time);
+		cursor->key = (__s64)ns + input->key_offset;
 		if (options->from && cursor->key < options->from)
 			continue;
 		if (options->to && cursor->key >= options->to) {
@@ -524,7 +529,7 @@ static int cursor_next(struct cursor *cursor)
 		}
 		cursor->floor = time;
 		cursor->event.cls = slot->cls;
-		cursor->event.time = time;
+		cursor->event.time = ns;
 		cursor->event.epoch = cursor->key;
 		cursor->event.tid = r.tid;
 		cursor->event.pid = r.pid;
@@ -635,9 +640,10 @@ static __s64 bound(const struct etw_consumer *c)
 
 	for (i = 0; i < c->nr_inputs; i++) {
 		const struct input *input = c->inputs[i];
+		__s64 key = (__s64)input_ns(input, input->bound) + input->key_offset;
 
-		if (input->bound != TIME_END && (__s64)input->bound + input->key_offset < min)
-			min = (__s64)input->bound + input->key_offset;
+		if (input->bound != TIME_END && key < min)
+			min = key;
 	}
 	/* Nothing below the end of the wanted time can come any more. */
 	return c->options.to && min >= c->options.to ? INT64_MAX : min;

@@ -12,6 +12,7 @@
 
 #include "facts.h"
 #include "packet.h"
+#include "ticks.h"
 
 #define TIME_END (~0ULL)
 
@@ -41,8 +42,9 @@ struct input_ops {
 };
 
 /*
- * One trace being read. @bound: session clock; every event below it can be had by load() now. @key_offset: what makes
- * session time comparable between inputs, and epoch time.
+ * One trace being read. Times are ticks of the session's clock, @freq a second, but those of @pub nanoseconds. @bound:
+ * every event below it can be had by load() now. @key_offset: what makes nanoseconds of the session's clock comparable
+ * between inputs, and epoch time.
  */
 struct input {
 	const struct input_ops *ops;
@@ -52,6 +54,7 @@ struct input {
 	struct facts facts;
 	char *path;
 	__s64 key_offset;
+	__u64 freq;
 	__u64 bound;
 	struct class_slot *slots;
 	__u32 nr_slots;
@@ -85,6 +88,11 @@ struct cursor {
 	__u64 packets_end;
 	size_t last_loss;		/* index + 1 in the consumer's list */
 };
+
+static inline __u64 input_ns(const struct input *input, __u64 ticks)
+{
+	return ticks_ns(ticks, input->freq);
+}
 
 /* Fill in what all kinds need; on error the caller frees. */
 int etw_input_add(struct etw_consumer *consumer, struct input *input);

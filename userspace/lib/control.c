@@ -138,7 +138,10 @@ int etw_control_next_session(struct etw_control *control, struct etw_session_que
 	err = etw_ioctl(control->fd, ETW_IOC_SESSION_LIST, info);
 	if (err == -ENOENT)
 		return 0;
-	return err < 0 ? list_error(err, "sessions") : 1;
+	if (err < 0)
+		return list_error(err, "sessions");
+	etw_query_ns(info);
+	return 1;
 }
 
 int etw_control_next_provider(struct etw_control *control, struct etw_provider_list *info,

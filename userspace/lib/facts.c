@@ -14,6 +14,7 @@
 #include <json-c/json.h>
 
 #include "error.h"
+#include "ticks.h"
 
 #define FACTS_FORMAT 1
 
@@ -57,6 +58,7 @@ void etw_facts_session(struct facts *facts, const struct etw_session_query *q)
 	memcpy(facts->uuid, q->uuid, 16);
 	facts->clock = q->clock == ETW_CLOCK_DEFAULT ? ETW_CLOCK_MONOTONIC : q->clock;
 	facts->flags = q->flags;
+	facts->freq = q->clock_freq;
 	facts->offset = q->clock_offset;
 	facts->start = q->start_time;
 	facts->stop = q->stop_time;
@@ -151,6 +153,8 @@ char *etw_facts_print(const struct facts *facts)
 	json_object_object_add(o, "circular", json_object_new_boolean(facts->circular));
 	add_text(o, "clock", etw_clock_name(facts->clock));
 	json_object_object_add(o, "clock_offset", json_object_new_int64(facts->offset));
+	if (facts->clock == ETW_CLOCK_CYCLES)
+		add_number(o, "clock_freq", facts->freq);
 	add_number(o, "start", facts->start);
 	add_number(o, "stop", facts->stop);
 	json_object_object_add(o, "overwrite", json_object_new_boolean(!!(facts->flags & ETW_SESSION_OVERWRITE)));
@@ -322,6 +326,12 @@ const char *etw_facts_parse(struct facts *facts, const char *text, size_t len)
 		s.bad = "\"clock\" is not one that this program knows";
 	facts->clock = id < 0 ? ETW_CLOCK_MONOTONIC : id;
 	facts->offset = json_object_get_int64(member(&s, o, "clock_offset", json_type_int));
+	facts->freq = facts->clock == ETW_CLOCK_CYCLES ? get_number(&s, o, "clock_freq") : TICKS_NSEC;
+	if (!ticks_valid(facts->freq)) {
+		facts->freq = TICKS_NSEC;
+		if (!s.bad)
+			s.bad = "\"clock_freq\" is not a frequency";
+	}
 	facts->start = get_number(&s, o, "start");
 	facts->stop = get_number(&s, o, "stop");
 	facts->flags = (get_bool(&s, o, "overwrite") ? ETW_SESSION_OVERWRITE : 0) |

@@ -16,8 +16,9 @@ struct facts {
 	__u8 uuid[16];
 	__u32 clock;
 	__u32 flags;
-	__s64 offset;
-	__u64 start;
+	__u64 freq;			/* ticks in a second */
+	__s64 offset;			/* nanoseconds */
+	__u64 start;			/* ticks, as in packets */
 	__u64 stop;
 	bool finished;
 	bool snapshot;
@@ -45,7 +46,7 @@ struct facts {
 /* Fill boot_id, hostname, kernel_* and writer from this machine. */
 void etw_facts_host(struct facts *facts);
 
-/* From a query; providers and counts by etw_facts_counts(). */
+/* From a query in ticks; providers and counts by etw_facts_counts(). */
 void etw_facts_session(struct facts *facts, const struct etw_session_query *query);
 int etw_facts_counts(struct facts *facts, struct etw_session *session);
 

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "class.h"
+#include "control.h"
 #include "error.h"
 #include "relays.h"
 
@@ -187,7 +188,7 @@ static int live_refill(struct input *input)
 	__u64 promise;
 	int ret;
 
-	ret = etw_session_query(in->session, &q);
+	ret = etw_session_query_ticks(in->session, &q);
 	if (ret)
 		return ret;
 	if (q.nr_relays != in->relays.nr) {
@@ -203,7 +204,7 @@ static int live_refill(struct input *input)
 		__u64 time;
 
 		in->asked = now_ms();
-		ret = etw_session_flush(in->session, 1000, &time);
+		ret = etw_session_flush_ticks(in->session, 1000, &time);
 		if (!ret && time > promise)
 			promise = time;
 		else if (ret && ret != -ESHUTDOWN && ret != -ETIMEDOUT && ret != -EINTR)
@@ -212,10 +213,13 @@ static int live_refill(struct input *input)
 	ret = drain(in, &promise);
 	if (ret < 0)
 		return ret;
-	if (q.state == ETW_SESSION_STOPPED && etw_relays_ended(&in->relays))
+	if (q.state == ETW_SESSION_STOPPED && etw_relays_ended(&in->relays)) {
+		if (q.stop_reason == ETW_STOP_CLOCK)
+			etw_consumer_damaged(input, ~0U, input->path, 0, 0, ETW_CLOCK_FAILED);
 		input->bound = TIME_END;
-	else if (promise > input->bound)
+	} else if (promise > input->bound) {
 		input->bound = promise;
+	}
 	return 0;
 }
 
@@ -235,7 +239,7 @@ static void live_facts(struct input *input)
 	struct live_input *in = (struct live_input *)input;
 	struct etw_session_query q;
 
-	if (etw_session_query(in->session, &q))
+	if (etw_session_query_ticks(in->session, &q))
 		return;
 	etw_facts_session(&input->facts, &q);
 	input->facts.stop = q.stop_time ? q.stop_time : q.now;
@@ -287,7 +291,7 @@ int etw_consumer_add_session(struct etw_consumer *consumer, struct etw_session *
 	if (!err)
 		err = etw_classes_new(&in->classes);
 	if (!err)
-		err = etw_session_query(session, &q);
+		err = etw_session_query_ticks(session, &q);
 	if (!err) {
 		etw_facts_host(&in->input.facts);
 		etw_facts_session(&in->input.facts, &q);

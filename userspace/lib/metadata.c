@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "class.h"
+#include "ticks.h"
 
 static const char aliases[] =
 	"/* CTF 1.8 */\n"
@@ -70,6 +71,25 @@ static void print_env(FILE *out, const char *key, const char *value)
 	fputs(";\n", out);
 }
 
+/* CTF's offset is in ticks: of the cycle counter what is left of a second. */
+static void print_time(FILE *out, const struct facts *facts)
+{
+	__s64 seconds = facts->offset / (__s64)TICKS_NSEC, rest = facts->offset % (__s64)TICKS_NSEC;
+	__u64 freq = ticks_valid(facts->freq) ? facts->freq : TICKS_NSEC;
+
+	fprintf(out, "\tfreq = %llu;\n\tprecision = 1;\n", (unsigned long long)freq);
+	if (freq == TICKS_NSEC) {
+		fprintf(out, "\toffset = %lld;\n", (long long)facts->offset);
+		return;
+	}
+	if (rest < 0) {
+		rest += TICKS_NSEC;
+		seconds--;
+	}
+	fprintf(out, "\toffset_s = %lld;\n\toffset = %llu;\n", (long long)seconds,
+		(unsigned long long)ns_ticks(rest, freq));
+}
+
 void etw_metadata_head(FILE *out, const struct facts *facts, const struct metadata_env *env, unsigned int nr)
 {
 	/*
@@ -84,8 +104,9 @@ void etw_metadata_head(FILE *out, const struct facts *facts, const struct metada
 		[ETW_CLOCK_MONOTONIC] = { "monotonic", "CLOCK_MONOTONIC" },
 		[ETW_CLOCK_BOOT] = { "boottime", "CLOCK_BOOTTIME" },
 		[ETW_CLOCK_REAL] = { "realtime", "CLOCK_MONOTONIC plus its offset to UTC at the start of the session" },
+		[ETW_CLOCK_CYCLES] = { "cycles", "the cycle counter of the CPU" },
 	};
-	__u32 clock = facts->clock <= ETW_CLOCK_REAL ? facts->clock : ETW_CLOCK_MONOTONIC;
+	__u32 clock = facts->clock <= ETW_CLOCK_CYCLES ? facts->clock : ETW_CLOCK_MONOTONIC;
 	const char *name = clocks[clock].name;
 	char uuid[ETW_GUID_TEXT_SIZE];
 	unsigned int i;
@@ -113,7 +134,8 @@ void etw_metadata_head(FILE *out, const struct facts *facts, const struct metada
 		fprintf(out, "\tuuid = \"%s\";\n", facts->boot_id);
 	fputs("\tdescription = ", out);
 	print_string(out, clocks[clock].description);
-	fprintf(out, ";\n\tfreq = 1000000000;\n\tprecision = 1;\n\toffset = %lld;\n", (long long)facts->offset);
+	fputs(";\n", out);
+	print_time(out, facts);
 	if (strcmp(name, "monotonic"))
 		fputs("\tabsolute = TRUE;\n", out);
 	fputs("};\n\n", out);
@@ -247,9 +269,21 @@ static void scan_string(const char *text, const char *key, char *to, size_t size
 	snprintf(to, size, "%.*s", (int)(end - p), p);
 }
 
+/* The value of `key = number;`, or 0. */
+static __s64 scan_number(const char *text, const char *key)
+{
+	char search[64];
+	const char *p;
+
+	snprintf(search, sizeof(search), "\t%s = ", key);
+	p = strstr(text, search);
+	return p ? strtoll(p + strlen(search), NULL, 10) : 0;
+}
+
 void etw_metadata_facts(const char *text, struct facts *facts)
 {
-	const char *trace = strstr(text, "trace {"), *clock = strstr(text, "\nclock {"), *offset;
+	const char *trace = strstr(text, "trace {"), *clock = strstr(text, "\nclock {");
+	__s64 ticks;
 	char uuid[64] = "", word[32] = "";
 	int id;
 
@@ -267,10 +301,15 @@ void etw_metadata_facts(const char *text, struct facts *facts)
 	scan_string(text, "etw_clock", word, sizeof(word));
 	id = etw_clock_parse(word);
 	facts->clock = id < 0 ? ETW_CLOCK_MONOTONIC : id;
+	facts->freq = TICKS_NSEC;
 	if (!clock)
 		return;
 	scan_string(clock, "uuid", facts->boot_id, sizeof(facts->boot_id));
-	offset = strstr(clock, "\toffset = ");
-	if (offset)
-		facts->offset = strtoll(offset + strlen("\toffset = "), NULL, 10);
+	facts->freq = scan_number(clock, "freq");
+	if (!ticks_valid(facts->freq))
+		facts->freq = TICKS_NSEC;
+	ticks = scan_number(clock, "offset");
+	if (facts->freq != TICKS_NSEC && ticks >= 0)
+		ticks = ticks_ns(ticks, facts->freq);
+	facts->offset = (__u64)scan_number(clock, "offset_s") * TICKS_NSEC + ticks;
 }

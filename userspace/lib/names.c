@@ -53,6 +53,7 @@ static const char *const clocks[] = {
 	[ETW_CLOCK_MONOTONIC] = "monotonic",
 	[ETW_CLOCK_BOOT] = "boot",
 	[ETW_CLOCK_REAL] = "real",
+	[ETW_CLOCK_CYCLES] = "cycles",
 };
 
 const char *etw_clock_name(unsigned int clock)
@@ -64,10 +65,10 @@ int etw_clock_parse(const char *text)
 {
 	int i;
 
-	for (i = ETW_CLOCK_MONOTONIC; i <= ETW_CLOCK_REAL; i++)
+	for (i = ETW_CLOCK_MONOTONIC; i <= ETW_CLOCK_CYCLES; i++)
 		if (!strcasecmp(text, clocks[i]))
 			return i;
-	return etw_error(-EINVAL, "\"%s\" is not a clock: use monotonic, boot or real", text);
+	return etw_error(-EINVAL, "\"%s\" is not a clock: use monotonic, boot, real or cycles", text);
 }
 
 const char *etw_level_name(unsigned int level)

@@ -10,10 +10,12 @@
 #include "class.h"
 #include "control.h"
 #include "error.h"
+#include "ticks.h"
 
 struct etw_session {
 	int fd;
 	char name[ETW_NAME_SIZE];
+	__u64 freq;		/* of its clock, 0: not asked yet */
 	void *entries;		/* buffer of SCHEMA_READ */
 };
 
@@ -100,6 +102,11 @@ int etw_session_create(struct etw_control *control, const char *name, const stru
 		return etw_error(fd, "session %s: the module does not accept these settings", name);
 	case -ENOMEM:
 		return etw_error(fd, "session %s: no memory for its buffers: make them smaller or fewer", name);
+	case -EOPNOTSUPP:
+		return etw_error(fd,
+				 "session %s: the kernel does not rely on the cycle counter of this machine: "
+				 "use the clock monotonic",
+				 name);
 	}
 	return etw_error_errno(fd, "session %s", name);
 }
@@ -291,7 +298,7 @@ int etw_session_update_flush_ms(struct etw_session *session, __u32 flush_ms)
 	return err < 0 ? session_error(session, err, "changing its settings") : 0;
 }
 
-int etw_session_flush(struct etw_session *session, unsigned int timeout_ms, __u64 *time)
+int etw_session_flush_ticks(struct etw_session *session, unsigned int timeout_ms, __u64 *time)
 {
 	struct etw_flush flush = { .size = sizeof(flush), .timeout_ms = timeout_ms };
 	int err = etw_ioctl(session->fd, ETW_IOC_SESSION_FLUSH, &flush);
@@ -301,9 +308,43 @@ int etw_session_flush(struct etw_session *session, unsigned int timeout_ms, __u6
 				 flush.cpu);
 	if (err < 0)
 		return session_error(session, err, "flushing");
-	if (time)
-		*time = flush.time;
+	*time = flush.time;
 	return 0;
+}
+
+/* A module from before there was a frequency has but clocks that tick in nanoseconds. */
+static __u64 query_freq(const struct etw_session_query *query)
+{
+	return ticks_valid(query->clock_freq) ? query->clock_freq : TICKS_NSEC;
+}
+
+void etw_query_ns(struct etw_session_query *query)
+{
+	__u64 freq = query_freq(query);
+
+	query->start_time = ticks_ns(query->start_time, freq);
+	query->stop_time = ticks_ns(query->stop_time, freq);
+	query->complete_up_to = ticks_ns(query->complete_up_to, freq);
+	query->now = ticks_ns(query->now, freq);
+}
+
+static int session_freq(struct etw_session *session)
+{
+	struct etw_session_query query;
+
+	return session->freq ? 0 : etw_session_query_ticks(session, &query);
+}
+
+int etw_session_flush(struct etw_session *session, unsigned int timeout_ms, __u64 *time)
+{
+	__u64 ticks;
+	int err = session_freq(session);
+
+	if (!err)
+		err = etw_session_flush_ticks(session, timeout_ms, &ticks);
+	if (!err && time)
+		*time = ticks_ns(ticks, session->freq);
+	return err;
 }
 
 int etw_session_stop(struct etw_session *session)
@@ -313,28 +354,46 @@ int etw_session_stop(struct etw_session *session)
 	return err < 0 ? session_error(session, err, "stopping") : 0;
 }
 
-int etw_session_query(struct etw_session *session, struct etw_session_query *query)
+int etw_session_query_ticks(struct etw_session *session, struct etw_session_query *query)
 {
 	int err;
 
 	memset(query, 0, sizeof(*query));
 	query->size = sizeof(*query);
 	err = etw_ioctl(session->fd, ETW_IOC_SESSION_QUERY, query);
-	return err < 0 ? session_error(session, err, "query") : 0;
+	if (err < 0)
+		return session_error(session, err, "query");
+	query->clock_freq = query_freq(query);
+	session->freq = query->clock_freq;
+	return 0;
+}
+
+int etw_session_query(struct etw_session *session, struct etw_session_query *query)
+{
+	int err = etw_session_query_ticks(session, query);
+
+	if (!err)
+		etw_query_ns(query);
+	return err;
 }
 
 int etw_session_query_cpu(struct etw_session *session, struct etw_cpu_query *query)
 {
 	__u32 cpu = query->cpu;
-	int err;
+	int err = session_freq(session);
 
+	if (err)
+		return err;
 	memset(query, 0, sizeof(*query));
 	query->size = sizeof(*query);
 	query->cpu = cpu;
 	err = etw_ioctl(session->fd, ETW_IOC_SESSION_QUERY_CPU, query);
 	if (err == -ENOENT)
 		return 0;
-	return err < 0 ? session_error(session, err, "query of a CPU") : 1;
+	if (err < 0)
+		return session_error(session, err, "query of a CPU");
+	query->complete_up_to = ticks_ns(query->complete_up_to, session->freq);
+	return 1;
 }
 
 int etw_session_next_provider(struct etw_session *session, struct etw_provider_query *query)

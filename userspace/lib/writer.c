@@ -9,10 +9,12 @@
 
 #include <etw/etw.h>
 
+#include "control.h"
 #include "error.h"
 #include "facts.h"
 #include "output.h"
 #include "relays.h"
+#include "ticks.h"
 
 /* How long a stopped session may take to hand over its last packets. */
 #define FINISH_MS 30000
@@ -56,7 +58,7 @@ static int snapshot_begin(struct etw_writer *w)
 		if (!(w->options.flags & ETW_WRITER_NO_CAPTURE))
 			ret = etw_session_capture_state(w->session, NULL);
 		if (!ret)
-			ret = etw_session_flush(w->session, 0, &w->snapshot_time);
+			ret = etw_session_flush_ticks(w->session, 0, &w->snapshot_time);
 		/* It may have stopped in between: then everything is there already. */
 		if (ret && ret != -ESHUTDOWN)
 			return ret;
@@ -94,7 +96,7 @@ int etw_writer_create(struct etw_session *session, const char *dir, const struct
 	if (!err)
 		err = etw_relays_open(&w->relays, session);
 	if (!err)
-		err = etw_session_query(session, &w->query);
+		err = etw_session_query_ticks(session, &w->query);
 	if (!err && is_snapshot(w))
 		err = snapshot_begin(w);
 	if (err)
@@ -211,7 +213,7 @@ static int turn(struct etw_writer *w)
 	int ret;
 
 	/* Asked before draining: what it promises is then drained. */
-	ret = etw_session_query(w->session, &w->query);
+	ret = etw_session_query_ticks(w->session, &w->query);
 	if (ret)
 		return ret;
 	if (!is_snapshot(w) && w->query.nr_relays != w->relays.nr) {
@@ -227,8 +229,11 @@ static int turn(struct etw_writer *w)
 		return ret;
 	if (!ret)
 		etw_output_progress(w->output, w->query.complete_up_to);
-	if (etw_relays_ended(&w->relays) && (is_snapshot(w) || w->query.state == ETW_SESSION_STOPPED))
+	if (etw_relays_ended(&w->relays) && (is_snapshot(w) || w->query.state == ETW_SESSION_STOPPED)) {
+		if (w->query.state == ETW_SESSION_STOPPED && w->query.stop_reason == ETW_STOP_CLOCK)
+			return etw_error(-ECANCELED, "session %s: %s", etw_session_name(w->session), ETW_CLOCK_FAILED);
 		return ETW_WRITER_ENDED;
+	}
 	return full(w) ? ETW_WRITER_FULL : ETW_WRITER_MORE;
 }
 
@@ -334,7 +339,7 @@ int etw_writer_finish(struct etw_writer *w)
 		}
 		cpu.cpu++;
 	}
-	ret = etw_session_query(w->session, &w->query);
+	ret = etw_session_query_ticks(w->session, &w->query);
 	if (!ret) {
 		etw_facts_session(facts, &w->query);
 		ret = etw_facts_counts(facts, w->session);
@@ -354,8 +359,8 @@ int etw_writer_finish(struct etw_writer *w)
 void etw_writer_stats(const struct etw_writer *writer, struct etw_writer_stats *stats)
 {
 	etw_output_stats(writer->output, stats);
-	stats->start = writer->query.start_time;
-	stats->now = writer->query.now;
+	stats->start = ticks_ns(writer->query.start_time, writer->query.clock_freq);
+	stats->now = ticks_ns(writer->query.now, writer->query.clock_freq);
 	stats->unwritten = writer->unwritten;
 }
 

@@ -189,6 +189,7 @@ void synth_facts(struct facts *facts)
 	strcpy(facts->name, "example");
 	memcpy(facts->uuid, synth_uuid, 16);
 	facts->clock = ETW_CLOCK_MONOTONIC;
+	facts->freq = 1000000000;
 	facts->offset = 1700000000000000000;
 	facts->start = 1000;
 	facts->subbuf_size = 4096;

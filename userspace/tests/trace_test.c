@@ -513,6 +513,137 @@ static void test_merge(void)
 	free(dirs[1]);
 }
 
+#define FREQ 2596135000ULL
+
+static __u64 cycles_ns(__u64 cycles)
+{
+	return (unsigned __int128)cycles * 1000000000 / FREQ;
+}
+
+/* What babeltrace2 says of the times of all events, in order: how far it is off at most, or -1. */
+static long babeltrace_times(const char *dir, const __s64 *epochs, long nr)
+{
+	char *text, *line;
+	long i = 0, most = 0;
+
+	synth_run(&text, "babeltrace2 --clock-seconds --no-delta '%s/kernel' 2>&1", dir);
+	for (line = text; line && *line == '['; line = strchr(line, '\n'), line += line != NULL) {
+		unsigned long long seconds, ns;
+		long off;
+
+		if (i == nr || sscanf(line, "[%llu.%9llu]", &seconds, &ns) != 2)
+			break;
+		off = labs((long)(seconds * 1000000000 + ns - epochs[i++]));
+		most = off > most ? off : most;
+	}
+	free(text);
+	return i == nr ? most : -1;
+}
+
+/* Ticks of a counter come out as nanoseconds, whatever is asked and whoever tells the frequency; beside another clock too. */
+static void test_cycles(void)
+{
+	static __s64 epochs[3000];
+	char *dirs[3] = { strdup(synth_dir()), strdup(synth_dir()), strdup(synth_dir()) }, *path, *text, *again = NULL;
+	const __u64 begin = (1ULL << 52) + 12345, shown = 1000;
+	struct etw_consumer_options window = { .size = sizeof(window) };
+	const struct etw_trace *t;
+	const struct etw_event *e;
+	struct etw_consumer *c;
+	struct output *output;
+	struct facts facts, read;
+	long nr = 0, off, by_trace[3] = { 0 };
+	bool right = true, sorted = true;
+	__u64 end = 0, first = 0, last = 0;
+	size_t len;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		synth_facts(&facts);
+		facts.start = i == 2 ? cycles_ns(begin) : begin;
+		facts.offset += 123456789;
+		if (i < 2) {
+			facts.clock = ETW_CLOCK_CYCLES;
+			facts.freq = FREQ;
+			facts.offset += i * 7000;	/* of another session of this boot, taken a little otherwise */
+		}
+		output = create(dirs[i], &facts, 0);
+		end = fill(output, 5, facts.start, 100000, 3000, 50, CPUS);
+		end += i == 2 ? 1000 : 2596;
+		etw_output_finish(output, end, NULL, 0);
+		etw_output_free(output);
+		if (!i)
+			last = end;
+	}
+	synth_facts(&facts);
+	etw_consumer_new(NULL, &c);
+	etw_consumer_add_trace(c, dirs[0], 0);
+	while (etw_consumer_next(c, &e, -1) > 0 && nr < 3000) {
+		__u64 ticks = etw_event_uint(e, etw_class_field(e->cls, "n") + 1);
+
+		right &= e->time == cycles_ns(ticks) && e->epoch == (__s64)e->time + 1700000000123456789;
+		epochs[nr++] = e->epoch;
+	}
+	t = etw_consumer_trace(c, 0);
+	ok(nr == 3000 && right && !etw_consumer_nr_damages(c), "cycles: every time in nanoseconds (%ld)", nr);
+	ok(t->clock == ETW_CLOCK_CYCLES && t->start == cycles_ns(begin) && t->first == cycles_ns(begin) &&
+		   t->stop == cycles_ns(last),
+	   "cycles: begin and end in nanoseconds");
+	etw_consumer_free(c);
+
+	off = babeltrace_times(dirs[0], epochs, nr);
+	ok(off >= 0 && off <= 1, "cycles: babeltrace2 has the same times (off by %ld ns, it computes in floating point)", off);
+
+	window.from = epochs[shown];
+	window.to = epochs[2 * shown];
+	etw_consumer_new(&window, &c);
+	etw_consumer_add_trace(c, dirs[0], 0);
+	for (nr = 0, right = true; etw_consumer_next(c, &e, -1) > 0; nr++)
+		right &= e->epoch == epochs[shown + nr];
+	ok(nr == shown && right, "cycles: from, to (%ld)", nr);
+	etw_consumer_free(c);
+
+	/* another session with the same counter, and the monotonic clock */
+	etw_consumer_new(NULL, &c);
+	for (i = 0; i < 3; i++)
+		etw_consumer_add_trace(c, dirs[i], 0);
+	for (right = true; etw_consumer_next(c, &e, -1) > 0; by_trace[e->trace]++) {
+		sorted &= (__u64)e->epoch >= first;
+		first = e->epoch;
+		right &= e->epoch == (__s64)e->time + 1700000000123456789;
+	}
+	ok(by_trace[0] == 3000 && by_trace[1] == 3000 && by_trace[2] == 3000 && sorted && right,
+	   "cycles: merged, one offset for both that have the counter");
+	etw_consumer_free(c);
+
+	path = etw_path(dirs[0], FILE_FACTS);
+	if (etw_read_file(path, &text, &len))
+		exit(1);
+	memset(&read, 0, sizeof(read));
+	ok(!etw_facts_parse(&read, text, len) && read.freq == FREQ && (again = etw_facts_print(&read)) && !strcmp(again, text),
+	   "cycles: the facts are what they were");
+	free(again);
+	etw_facts_free(&read);
+	if (strstr(text, "\"clock_freq\":2596135000"))
+		memcpy(strstr(text, "\"clock_freq\":2596135000"), "\"clock_freq\":0000000000", 23);
+	memset(&read, 0, sizeof(read));
+	ok(etw_facts_parse(&read, text, len) && read.freq == 1000000000, "cycles: a frequency of nothing is refused");
+	etw_facts_free(&read);
+	free(text);
+	unlink(path);
+	free(path);
+	etw_consumer_new(NULL, &c);
+	etw_consumer_add_trace(c, dirs[0], 0);
+	for (nr = 0, right = true; nr < 3000 && etw_consumer_next(c, &e, -1) > 0; nr++)
+		right &= e->epoch == epochs[nr];
+	ok(nr == 3000 && right, "cycles: without the facts the metadata says it all");
+	etw_consumer_free(c);
+	ok(etw_trace_repair(dirs[0], NULL, NULL) > 0 && babeltrace_times(dirs[0], epochs, nr) == off,
+	   "cycles: repaired, the times are what they were");
+	for (i = 0; i < 3; i++)
+		free(dirs[i]);
+}
+
 static int want_switch(void *arg, const struct etw_class *cls)
 {
 	++*(int *)arg;
@@ -636,6 +767,7 @@ int main(void)
 	test_circular_silent();
 	test_circular_interrupted();
 	test_merge();
+	test_cycles();
 	test_filters();
 	test_follow(0, "follow");
 	test_follow(100000, "follow circular");

@@ -154,6 +154,8 @@ static struct task_struct etw_host_task __attribute__((unused)) = { .pid = 4711,
 typedef s64 ktime_t;
 
 #define NSEC_PER_SEC			1000000000LL
+#define div64_u64(n, by)		((u64)(n) / (by))
+#define div64_u64_rem(n, by, rest)	(*(rest) = (u64)(n) % (by), (u64)(n) / (by))
 #define ktime_get_mono_fast_ns()	(1000000ULL)
 #define ktime_get_boot_fast_ns()	(2000000ULL)
 
@@ -314,6 +316,10 @@ struct work_struct {
 	int unused;
 };
 
+struct delayed_work {
+	struct work_struct work;
+};
+
 struct workqueue_struct;
 enum hrtimer_restart { HRTIMER_NORESTART, HRTIMER_RESTART };
 
@@ -324,6 +330,10 @@ enum hrtimer_restart { HRTIMER_NORESTART, HRTIMER_RESTART };
 #define INIT_WORK(w, f)				((void)(w), (void)(f))
 #define queue_work(q, w)			((void)(q), (void)(w))
 #define cancel_work_sync(w)			((void)(w))
+#define to_delayed_work(w)			container_of(w, struct delayed_work, work)
+#define INIT_DELAYED_WORK(w, f)			((void)(w), (void)(f))
+#define queue_delayed_work(q, w, delay)		((void)(q), (void)(w), (void)(delay))
+#define cancel_delayed_work_sync(w)		((void)(w))
 #define alloc_workqueue(name, flags, n)		((struct workqueue_struct *)calloc(1, 1))
 #define destroy_workqueue(q)			free(q)
 unsigned long etw_host_grace_periods __attribute__((weak));

@@ -10,7 +10,8 @@
  *     (`struct etw_writer_options o = { .size = sizeof(o) };`); a NULL pointer means all defaults.
  *   - Structures that the library fills or owns (struct etw_class, etw_field, etw_event, etw_trace ...) are read-only
  *     and may grow at their end; never allocate or copy arrays of them.
- *   - Times are nanoseconds. "Session clock" is the clock of one session; "epoch" is nanoseconds since 1970 UTC.
+ *   - Times are nanoseconds, also where the session's clock ticks in cycles, and also in struct etw_session_query and
+ *     struct etw_cpu_query. "Session clock" is the clock of one session; "epoch" is nanoseconds since 1970 UTC.
  *   - One object belongs to one thread at a time; different objects are independent. The error text is per thread.
  */
 #ifndef ETW_ETW_H
@@ -58,7 +59,7 @@ ETW_API int etw_name_valid(const char *name);
 ETW_API const char *etw_lost_name(unsigned int cause);
 /* The same for people: "no free sub-buffer: reader too slow or buffers too small" ... */
 ETW_API const char *etw_lost_text(unsigned int cause);
-ETW_API const char *etw_clock_name(unsigned int clock);	/* "monotonic", "boot", "real" */
+ETW_API const char *etw_clock_name(unsigned int clock);	/* "monotonic", "boot", "real", "cycles" */
 ETW_API int etw_clock_parse(const char *text);		/* ETW_CLOCK_*, -EINVAL */
 ETW_API const char *etw_level_name(unsigned int level);	/* "always", "critical" ... "verbose", NULL above 5 */
 ETW_API int etw_level_parse(const char *text);		/* a name (info, warn, warning ...) or 0..255, -EINVAL */
@@ -496,7 +497,8 @@ ETW_API int etw_writer_create(struct etw_session *session, const char *dir, cons
 
 /*
  * Wait at most @timeout_ms for data and write what there is. Returns ETW_WRITER_*, or an error: -ENOSPC, -EDQUOT,
- * -EIO ... After an error everything written so far is whole packets; call etw_writer_finish() all the same.
+ * -EIO, -ECANCELED (the session's clock failed) ... After an error everything written so far is whole packets; call
+ * etw_writer_finish() all the same.
  */
 ETW_API int etw_writer_step(struct etw_writer *writer, int timeout_ms);
 /* Step until there is a reason to end, and return it. */
