@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Events on several CPUs at once, with marks around each of them, so that who executes the instructions (QEMU with a plugin) can tell
- * which stores are the write path's. It must not know who that is, nor who listens to the events.
+ * Events on several CPUs at once, with marks around each of them, so that who executes the instructions (QEMU with a plugin) can
+ * tell which stores are the write path's. It must not know who that is, nor who listens to the events.
  *
  * Writing "PATH CPUS EVENTS" to the parameter lines makes EVENTS events on each of CPUS CPUs:
  *

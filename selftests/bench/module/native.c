@@ -243,8 +243,8 @@ static int get(char *text, const struct kernel_param *param)
 
 		memcpy(s, of, rounds * sizeof(*s));
 		sort(s, rounds, sizeof(*s), compare, NULL);
-		len += sysfs_emit_at(text, len, "%u %s %u %u %u %u %u %u\n", cpus, tracers[t].name, s[0], s[rounds / 4], s[rounds / 2],
-				     s[rounds - 1], even, odd);
+		len += sysfs_emit_at(text, len, "%u %s %u %u %u %u %u %u\n", cpus, tracers[t].name,
+				     s[0], s[rounds / 4], s[rounds / 2], s[rounds - 1], even, odd);
 	}
 	kvfree(s);
 	mutex_unlock(&lock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A plugin of QEMU that lists which cache lines the guest's CPUs store to between two marks (marks.h), and by which instructions. It
- * knows no function's name, nor what may be shared: selftests/bench/lines judges.
+ * A plugin of QEMU that lists which cache lines the guest's CPUs store to between two marks (marks.h), and by which instructions.
+ * It knows no function's name, nor what may be shared: selftests/bench/stores judges.
  *
  *   -plugin FILE.so,out=FILE
  *
