@@ -29,8 +29,10 @@ GOOD = '''\
 2 1 2000 ffffffff81000010 5
 3 0 1000 ffffffffc0000010 5
 3 1 2000 ffffffffc0000010 5
-4 0 5000 ffffffffc0001010 9
-4 1 5000 ffffffffc0001010 9
+4 0 1000 ffffffffc0000010 5
+4 1 2000 ffffffffc0000010 5
+5 0 5000 ffffffffc0001010 9
+5 1 5000 ffffffffc0001010 9
 '''
 
 number = failed = 0
@@ -72,7 +74,7 @@ def main():
         result('etw,shared-with-other-code 1 1' in out and 'etw,shared-with-other-code-seldom 1 1' in out and
                'elsewhere CPU 0: etw_self_note 3' in listing and 'elsewhere CPU 1: etw_relay_put 3' in listing,
                'lines that the module stores to elsewhere', out, listing)
-        status, out, _ = run(work, GOOD.replace('4 1 5000', '4 1 6000'))
+        status, out, _ = run(work, GOOD.replace('5 1 5000', '5 1 6000'))
         result(status == 1 and 'failed lines the planted shared counter was found 0 times' in out, 'the planted counter is missed', status, out)
         status, out, _ = run(work, GOOD.replace('2 1 2000 ffffffff81000010 5\n', ''))
         result(status == 1 and 'failed lines probe was seen on 1 CPUs' in out, 'a path that one CPU took alone proves nothing', status, out)

@@ -3,22 +3,28 @@
  * Events on several CPUs at once, with marks around each of them, so that who executes the instructions (QEMU with a plugin) can
  * tell which stores are the write path's. It must not know who that is, nor who listens to the events.
  *
- * Writing "PATH CPUS EVENTS" to the parameter lines makes EVENTS events on each of CPUS CPUs:
+ * Writing "PATH CPUS EVENTS [FD]" to the parameter lines makes EVENTS events on each of CPUS CPUs:
  *
  *   etw	the generator's, by etw.ko's functions for modules
  *   probe	sched_switch, by calling what is attached to the kernel's tracepoint
  *   ftrace	the generator's, through its tracepoint
+ *   user	as a program's writes to the provider file FD, whose first event has one number of 64 bits
  *   planted	as etw, and then a counter that all CPUs share: what must be found
  *
  * Interrupts are off between two marks, for what they store is not the path's.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
+#include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/irqflags.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/tracepoint.h>
+#include <linux/uio.h>
+
+#include <linux/etw.h>
 
 #include "../marks.h"
 #include "etw_bench_trace.h"
@@ -28,7 +34,24 @@
 static DEFINE_MUTEX(lock);
 static unsigned int events;
 static struct tracepoint *sched_switch;
+static struct file *provider;
 static atomic_t planted;
+
+/* What write(2) does, but that the event is in the kernel's memory. */
+static void write_provider(u64 number)
+{
+	struct {
+		struct etw_write head;
+		u64 number;
+	} event = { { .size = sizeof(event) }, number };
+	struct kvec vec = { &event, sizeof(event) };
+	struct iov_iter from;
+	struct kiocb iocb;
+
+	init_sync_kiocb(&iocb, provider);
+	iov_iter_kvec(&from, ITER_SOURCE, &vec, 1, sizeof(event));
+	provider->f_op->write_iter(&iocb, &from);
+}
 
 #define CHUNK 2048
 
@@ -62,12 +85,16 @@ typedef void (*switch_fn)(void *unused, bool preempt, struct task_struct *prev, 
 PATH(etw, 1, bench_write(i, events))
 PATH(probe, 2, ((switch_fn)sched_switch->iterator)(NULL, false, current, current, 0))
 PATH(ftrace, 3, trace_etw_bench_event(i, events))
-PATH(planted, 4, bench_write(i, events); atomic_inc(&planted))
+PATH(user, 4, write_provider(i))
+PATH(planted, 5, bench_write(i, events); atomic_inc(&planted))
 
 static const struct {
 	const char *name;
 	void (*run)(unsigned int cpu);
-} paths[] = { { "etw", run_etw }, { "probe", run_probe }, { "ftrace", run_ftrace }, { "planted", run_planted } };
+} paths[] = {
+	{ "etw", run_etw }, { "probe", run_probe }, { "ftrace", run_ftrace }, { "user", run_user },
+	{ "planted", run_planted },
+};
 
 static void find(struct tracepoint *tp, void *unused)
 {
@@ -78,10 +105,10 @@ static void find(struct tracepoint *tp, void *unused)
 static int set(const char *text, const struct kernel_param *param)
 {
 	unsigned int cpus, nr, i;
+	int fd = -1, err = 0;
 	char name[16];
-	int err;
 
-	if (sscanf(text, "%15s %u %u", name, &cpus, &nr) != 3)
+	if (sscanf(text, "%15s %u %u %d", name, &cpus, &nr, &fd) < 3)
 		return -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(paths) && strcmp(paths[i].name, name); i++)
 		;
@@ -93,8 +120,15 @@ static int set(const char *text, const struct kernel_param *param)
 	/* Where nobody is attached the iterator must not be called. */
 	if (paths[i].run == run_probe && (!sched_switch || !rcu_access_pointer(sched_switch->funcs)))
 		err = -ENODEV;
-	else
+	if (paths[i].run == run_user) {
+		provider = fget(fd);
+		err = !provider ? -EBADF : provider->f_op->write_iter ? 0 : -EINVAL;
+	}
+	if (!err)
 		err = bench_on_cpus(cpus, paths[i].run);
+	if (provider)
+		fput(provider);
+	provider = NULL;
 	mutex_unlock(&lock);
 	return err;
 }
