@@ -8,8 +8,10 @@
 
 #include <linux/atomic.h>
 #include <linux/mm.h>
+#include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/version.h>
+#include <asm/local64.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
 #error "etw needs Linux 6.1 or later"
@@ -65,6 +67,16 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set, vm_f
 		*(old) = _seen;									\
 		_seen == _old;									\
 	})
+#endif
+
+/*
+ * Add to a counter of this CPU, a u64, with preemption off. User-Mode Linux has no instruction for it, and what it has instead
+ * asks the host to hold back signals, which takes longer than all the rest of an event.
+ */
+#ifdef CONFIG_UML
+#define etw_count_add(nr, counter)		local64_add(nr, (local64_t *)this_cpu_ptr(&(counter)))
+#else
+#define etw_count_add(nr, counter)		this_cpu_add(counter, nr)
 #endif
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)

@@ -173,7 +173,7 @@ int notrace etw_module_write(const struct etw_module_event *event, const void *p
 	int err = 0;
 
 	preempt_disable_notrace();	/* forget_events() waits for it */
-	class = smp_load_acquire(&event->class);	/* pairs with add_event() */
+	class = rcu_dereference_raw(event->class);	/* pairs with add_event(): all that is read of it is read through it */
 	if (!class) {
 		err = -ENODEV;
 		goto out;

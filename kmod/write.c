@@ -91,13 +91,13 @@ static notrace u8 *put_header(const struct etw_reservation *res, u32 id, pid_t t
 
 notrace void etw_target_lose(const struct etw_target *t, unsigned int cause, u32 nr)
 {
-	struct etw_relay *r = this_cpu_read(*t->true_relays);
+	struct etw_relay *r = __this_cpu_read(*t->true_relays);
 	u32 i;
 
 	if (r != &etw_no_relay)
 		for (i = 0; i < nr; i++)
 			etw_relay_lose(r, cause, etw_relay_now(r, t->source));
-	this_cpu_add(t->counts->lost[cause], nr);
+	etw_count_add(nr, t->counts->lost[cause]);
 }
 
 /* Nested deeper than contexts can nest: something we call is traced. */
@@ -114,7 +114,7 @@ notrace void etw_nested(const struct etw_targets *targets)
 static notrace bool write_target(const struct etw_class *class, const struct etw_target *t, u64 now, pid_t tid, pid_t tgid,
 				 const struct etw_vec *vec, unsigned int nr)
 {
-	struct etw_relay *r = this_cpu_read(*t->true_relays);
+	struct etw_relay *r = __this_cpu_read(*t->true_relays);
 	struct etw_reservation res;
 	u32 i, records, len = 0;
 	u8 *to;
@@ -131,7 +131,7 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 	}
 	etw_relay_reserve(r, now + r->clock_offset, t->source, len, &res);
 	if (!res.to) {
-		this_cpu_inc(t->counts->lost[res.cause]);
+		etw_count_add(1, t->counts->lost[res.cause]);
 		return false;
 	}
 	to = put_header(&res, t->class_id, tid, tgid);
@@ -146,7 +146,7 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 	records = etw_relay_commit(r, &res);
 	if (records)
 		etw_relay_deliver(r, res.slot, res.at, records);
-	this_cpu_inc(t->counts->written);
+	etw_count_add(1, t->counts->written);
 	return true;
 }
 
@@ -157,7 +157,7 @@ notrace void etw_write(const struct etw_event *event, const struct etw_target *f
 
 	for (t = from; t->relays; t++) {
 		if (t->filtered && !etw_target_wants(t, event->subject, vec, nr)) {
-			this_cpu_inc(t->counts->filtered);
+			etw_count_add(1, t->counts->filtered);
 			continue;
 		}
 		write_target(event->targets->class, t, t->source == event->targets->source ? event->now : etw_clock_read(t->source),

@@ -101,12 +101,12 @@ static __always_inline bool etw_rejected(const struct etw_targets *targets, cons
 	for (t = targets->t; t->relays; t++) {
 		if (unlikely(etw_filter_may_pass(t->filter, subject)))
 			goto undo;
-		this_cpu_inc(t->counts->filtered);
+		etw_count_add(1, t->counts->filtered);
 	}
 	return true;
 undo:
 	while (t-- > targets->t)
-		this_cpu_dec(t->counts->filtered);
+		etw_count_add(-1, t->counts->filtered);
 	return false;
 }
 
@@ -228,7 +228,7 @@ static __always_inline void etw_end_short(const struct etw_event *event, const v
 	u32 records;
 
 	do {
-		struct etw_relay *r = this_cpu_read(*t->relays);
+		struct etw_relay *r = __this_cpu_read(*t->relays);
 		struct etw_reservation res __uninitialized;
 		struct etw_record_compact *h;
 
@@ -247,7 +247,7 @@ static __always_inline void etw_end_short(const struct etw_event *event, const v
 			etw_copy_words((u8 *)(h + 1), payload, len);
 		ETW_STEP(r, PART, res.at);
 		records = etw_relay_commit(r, &res);
-		this_cpu_inc(t->counts->written);
+		etw_count_add(1, t->counts->written);
 		ETW_STEP(r, COUNTED, res.at);
 		if (unlikely(records)) {
 			etw_write_rest(&(struct etw_rest){ *event, t + 1, payload, len, records, r, res.slot, res.at });

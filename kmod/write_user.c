@@ -114,7 +114,7 @@ static int write_each(const struct etw_run *run, const struct etw_target *t, str
 /* Whatever the target is and whatever comes up. @limited: rate and room of an untrusted user have to be looked at. */
 static noinline int write_target(const struct etw_run *run, const struct etw_target *t, struct etw_moment *moment, bool limited)
 {
-	struct etw_relay *r = this_cpu_read(*t->true_relays);
+	struct etw_relay *r = __this_cpu_read(*t->true_relays);
 	const u32 len = run_size(run) - sizeof(struct etw_record_compact);
 	struct etw_reservation res;
 	u32 records;
@@ -125,7 +125,7 @@ static noinline int write_target(const struct etw_run *run, const struct etw_tar
 		if (run->nr > 1)
 			return write_each(run, t, moment, limited);
 		if (!etw_target_wants(t, NULL, &vec, 1)) {
-			this_cpu_inc(t->counts->filtered);
+			etw_count_add(1, t->counts->filtered);
 			return 0;
 		}
 	}
@@ -157,12 +157,12 @@ static noinline int write_target(const struct etw_run *run, const struct etw_tar
 		/* the relay counted one */
 		for (records = 1; records < run->nr; records++)
 			etw_relay_lose(r, res.cause, etw_relay_now(r, t->source));
-		this_cpu_add(t->counts->lost[res.cause], run->nr);
+		etw_count_add(run->nr, t->counts->lost[res.cause]);
 		return -ENOBUFS;
 	}
 	copy_run(run, t, &res, res.extended);
 	records = etw_relay_commit_records(r, &res, run->nr);
-	this_cpu_add(t->counts->written, run->nr);
+	etw_count_add(run->nr, t->counts->written);
 	if (records)
 		etw_relay_deliver(r, res.slot, res.at, records);
 	return 0;
@@ -211,7 +211,7 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 		OPTIMIZER_HIDE_VAR(payload);	/* or two registers are taken where one does */
 	OPTIMIZER_HIDE_VAR(most);		/* or it is computed for each target */
 	for (; t->relays; t++) {
-		struct etw_relay *r = this_cpu_read(*t->relays);
+		struct etw_relay *r = __this_cpu_read(*t->relays);
 		const bool checked = limited && within_limits(t, r, now, most, size, cost);
 		struct etw_reservation res __uninitialized;
 		struct etw_record_compact *h;
@@ -237,7 +237,7 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 			copy_run(run, t, &res, false);
 		}
 		records = etw_relay_commit_records(r, &res, nr);
-		this_cpu_add(t->counts->written, nr);
+		etw_count_add(nr, t->counts->written);
 		if (unlikely(records))
 			etw_relay_deliver(r, res.slot, res.at, records);
 	}

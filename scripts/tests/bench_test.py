@@ -25,6 +25,19 @@ result lttng sched_switch 1 record-ids 1020.0 1020.0 1020.0 29.00 0 27500 300.0
 result etw block_rq 1 record 1
 '''
 
+# Thousandths: 16 without the clock of ours, 48 and 32 of theirs; on two CPUs the second half of the rounds was slow.
+NATIVE = '''\
+native 1 clock 36000 36000 36100 40000 36000 36000
+native 1 etw 51500 52000 52500 90000 52000 52000
+native 1 ftrace 83000 84000 85000 99000 84000 84000
+native 1 ring 67000 68000 69000 99000 68000 68000
+native 2 clock 36000 36000 36100 40000 36000 36000
+native 2 etw 51500 52000 52500 90000 52000 56000
+native 2 ftrace 83000 84000 85000 99000 84000 84000
+other lines etw,shared 0 0 0 lines
+other lines probe,shared 1 1 1 lines
+'''
+
 number = failed = 0
 
 
@@ -56,7 +69,7 @@ def run(work, lines, readme):
 
 
 def main():
-    print('TAP version 13\n1..14')
+    print('TAP version 13\n1..20')
     with tempfile.TemporaryDirectory() as work:
         data, text, status, said = run(work, LINES, '')
         first = data['results'][1]
@@ -83,6 +96,18 @@ def main():
         _, _, status, said = run(work, LINES + 'failed lttng block_rq 1 record\n',
                                  '| missed: sched_switch, a further session | 83 |\n')
         result(status == 1 and 'could not be measured: lttng block_rq 1 record' in said, 'a measurement that failed', status, said)
+        data, text, status, said = run(work, NATIVE, '')
+        result(data['native'][1] == {'cpus': 1, 'tracer': 'etw', 'min': 51.5, 'quartile': 52, 'median': 52.5, 'max': 90,
+                                     'even': 52, 'odd': 52}, 'times, field by field', data['native'])
+        result('| ftrace | 1 | 84.0 [83.0..85.0] | 48.0 | 0.33 |' in text, 'times, the clock taken out, as part', text)
+        result('met: native on 1 CPU, part of ftrace: 0.33 of at most 0.5' in said and
+               'met: native on 1 CPU, part of the ring of ftrace alone: 0.50 of' in said, 'half of their time', said)
+        result('| etw | 2 | 52.0 [51.5..52.5] | unsteady |  |' in text and 'not measured: native on 2 CPUs, part of ftrace' in said and
+               status == 1 and 'could not be measured: native etw, CPUs 2: 16.0 ns without the clock, give or take 4.0' in said,
+               'times that are too far apart are not told', text, status, said)
+        result(report('steady', os.path.join(work, 'lines'))[0] == 1, 'and fail', said)
+        result('met: cache lines of two CPUs, etw' in said and 'missed: cache lines of two CPUs, probe: 1.0 of at most 0' in said,
+               'lines that two CPUs store to', said)
     return failed != 0
 
 

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -62,6 +63,39 @@ static void other(const char *workload, const char *what, double *values, int nr
 	printf("other %s %s %.0f %.0f %.0f %s\n", workload, what, values[nr / 2], values[0], values[nr - 1], unit);
 }
 
+static double free_memory(void)
+{
+	struct sysinfo info;
+
+	sysinfo(&info);
+	return (double)info.freeram * info.mem_unit;
+}
+
+/* All that a session takes, with all of a provider enabled: what the machine has less when there are many. */
+static void memory_of_many(void)
+{
+	int fds[MANY], err;
+	double before, bytes;
+	char name[64];
+
+	for (int round = 0; round < 2; round++) {	/* the first one fills the allocator's caches */
+		before = free_memory();
+		for (int i = 0; i < MANY; i++) {
+			snprintf(name, sizeof(name), "bench-memory-%d", i);
+			fds[i] = session(name, ETW_SUBBUF_SIZE_MIN, 2, 0, 0);
+			err = enable_all(fds[i], "sched");
+			if (err < 0)
+				failed("enable", err);
+		}
+		bytes = (before - free_memory()) / MANY;
+		for (int i = 0; i < MANY; i++)
+			close(fds[i]);
+		usleep(200000);				/* what is freed after a grace period */
+	}
+	snprintf(name, sizeof(name), "%uK*2,all,%ld-cpu", ETW_SUBBUF_SIZE_MIN >> 10, sysconf(_SC_NPROCESSORS_ONLN));
+	other("memory", name, &bytes, 1, "bytes");
+}
+
 static void memory(void)
 {
 	static const struct {
@@ -78,6 +112,7 @@ static void memory(void)
 		other("memory", what, &bytes, 1, "bytes");
 		close(fd);
 	}
+	memory_of_many();
 }
 
 static double cpu_time(void)
@@ -91,7 +126,7 @@ static double cpu_time(void)
 static void enable(void)
 {
 	static const int counts[] = { 1, MANY };
-	double on[ROUNDS], off[ROUNDS], waited[ROUNDS], begin;
+	double on[ROUNDS], off[ROUNDS], waited_on[ROUNDS], waited_off[ROUNDS], begin;
 	int fds[MANY], nr = 0, err;
 	char what[64];
 	uint64_t from;
@@ -109,18 +144,22 @@ static void enable(void)
 			begin = cpu_time();
 			err = enable_events(fds[0], "sched", "sched_switch");
 			on[r] = cpu_time() - begin;
-			waited[r] = now_ns() - from;
+			waited_on[r] = now_ns() - from;
+			from = now_ns();
 			begin = cpu_time();
 			if (err < 0 || (err = disable(fds[0], "sched")) < 0)
 				failed("enable and disable", err);
 			off[r] = cpu_time() - begin;
+			waited_off[r] = now_ns() - from;
 		}
 		snprintf(what, sizeof(what), "enable,%d", counts[c]);
 		other("control", what, on, ROUNDS, "instructions");
 		snprintf(what, sizeof(what), "enable,%d,elapsed", counts[c]);
-		other("control", what, waited, ROUNDS, "ns");
+		other("control", what, waited_on, ROUNDS, "ns");
 		snprintf(what, sizeof(what), "disable,%d", counts[c]);
 		other("control", what, off, ROUNDS, "instructions");
+		snprintf(what, sizeof(what), "disable,%d,elapsed", counts[c]);
+		other("control", what, waited_off, ROUNDS, "ns");
 	}
 	while (nr)
 		close(fds[--nr]);

@@ -8,9 +8,8 @@
 #include <linux/sched/clock.h>
 #include <linux/timekeeping.h>
 
-#include <asm/msr.h>
-
-#include "../../../kmod/etw_module.h"
+#include "generator.h"
+#include "native.h"
 #include "relay.h"
 
 #define CREATE_TRACE_POINTS
@@ -23,13 +22,8 @@ static const struct etw_module_field fields[] = {
 	{ "value", ETW_TYPE_U32 },
 };
 
-struct record {
-	u64 number;
-	u32 value;
-} __packed;
-
-static struct etw_module_event event = ETW_MODULE_EVENT("event", ETW_LEVEL_INFO, 0x1, fields);
-static struct etw_module_event *const events[] = { &event };
+struct etw_module_event bench_event = ETW_MODULE_EVENT("event", ETW_LEVEL_INFO, 0x1, fields);
+static struct etw_module_event *const events[] = { &bench_event };
 static struct etw_module_provider provider = { .name = "Etw-Bench-Module", .events = events, .nr_events = ARRAY_SIZE(events) };
 
 static int generate(const char *text, const struct kernel_param *param)
@@ -40,11 +34,7 @@ static int generate(const char *text, const struct kernel_param *param)
 	if (err)
 		return err;
 	for (i = 0; i < n; i++) {
-		if (etw_module_enabled(&event)) {
-			const struct record r = { i, n };
-
-			etw_module_write(&event, &r, sizeof(r));
-		}
+		bench_write(i, n);
 		trace_etw_bench_event(i, n);
 	}
 	return 0;
@@ -62,11 +52,11 @@ module_param_cb(generate, &generate_ops, NULL, 0200);
 	int _i, _s;						\
 								\
 	for (_s = 0; _s < SERIES; _s++) {			\
-		u64 _begin = rdtsc();				\
+		u64 _begin = __builtin_ia32_rdtsc();				\
 								\
 		for (_i = 0; _i < ROUNDS; _i++)			\
 			(void)(clock);				\
-		_lowest = min_t(u64, _lowest, rdtsc() - _begin);	\
+		_lowest = min_t(u64, _lowest, __builtin_ia32_rdtsc() - _begin);	\
 	}							\
 	_lowest / ROUNDS;					\
 })
@@ -74,7 +64,7 @@ module_param_cb(generate, &generate_ops, NULL, 0200);
 static int clocks(char *text, const struct kernel_param *param)
 {
 	return sysfs_emit(text, "mono_fast %u\nmonotonic %u\nlocal %u\ntsc %u\n", COST(ktime_get_mono_fast_ns()), COST(ktime_get()),
-			  COST(local_clock()), COST(rdtsc()));
+			  COST(local_clock()), COST(__builtin_ia32_rdtsc()));
 }
 
 static const struct kernel_param_ops clocks_ops = { .get = clocks };
@@ -88,6 +78,7 @@ static int __init bench_init(void)
 static void __exit bench_exit(void)
 {
 	bench_relay_stop();
+	bench_native_exit();
 	etw_module_unregister(&provider);
 }
 
