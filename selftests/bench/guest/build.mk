@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # In the guest: the build whose time is taken, some files of libetw without debug information, into O.
-OBJECTS := $(addprefix $(O)/,packet.o scan.o names.o guid.o closing.o)
+OBJECTS := $(addprefix $(O)/,packet.o guid.o closing.o)
 
 all: $(OBJECTS)
 
