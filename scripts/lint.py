@@ -34,7 +34,7 @@ LAYERS = [
     ('tests of user space', ['userspace/tests/*', 'userspace/fuzz/*'], ['ABI', 'libetw', 'etwctl', 'pure code']),
     ('modules that are providers', ['selftests/modules/*'], ['ABI', 'kmod/etw_module.h', 'kmod/compat.h']),
     ('tests of libetw in a guest', ['selftests/provider_lib*.c', 'selftests/cost_provider.c'], ['ABI', 'kselftests', 'userspace/lib/include/*']),
-    ('benchmark', ['selftests/bench/*'], ['ABI', 'kselftests', 'kmod/etw_module.h', 'userspace/lib/include/*']),
+    ('benchmark', ['selftests/bench/*'], ['ABI', 'kselftests', 'kmod/etw_module.h', 'kmod/compat.h', 'userspace/lib/include/*']),
     ('kselftests', ['selftests/*.[ch]', 'selftests/stress/*', 'selftests/fuzz/*'], ['ABI', 'selftests/generator/*.h']),
 ]
 # Where <...> is looked for, of ours.

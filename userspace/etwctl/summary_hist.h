@@ -5,6 +5,8 @@
  * Values below SUM_HIST_SUB are exact. Above, each octave [2^n, 2^(n+1)) has SUM_HIST_SUB equal buckets and a value is
  * reported as the middle of its bucket: the error is at most 1/(2 * SUM_HIST_SUB) of the value, 0.8 %. Minimum, maximum,
  * count and sum are exact.
+ *
+ * There is one for each process that ever was, most of which have few values: these are kept as a list of buckets first.
  */
 #ifndef ETWCTL_SUMMARY_HIST_H
 #define ETWCTL_SUMMARY_HIST_H
@@ -16,12 +18,21 @@
 #define SUM_HIST_SUB	(1U << SUM_HIST_SHIFT)
 #define SUM_HIST_ROWS	(64 - SUM_HIST_SHIFT + 1)	/* the exact values, then one row for each octave */
 
+#define SUM_HIST_FEW	32	/* buckets in the list at most */
+
+struct sum_hist_bucket {
+	uint32_t nr;			/* row * SUM_HIST_SUB + place in it */
+	uint32_t count;
+};
+
 struct sum_hist {
 	uint64_t count;
 	uint64_t sum;
 	uint64_t min;			/* valid if count is not 0 */
 	uint64_t max;
-	uint32_t *rows[SUM_HIST_ROWS];	/* SUM_HIST_SUB counters, allocated when first hit */
+	struct sum_hist_bucket *few;	/* in order; its room is the power of two from @nr_few on, 4 at least */
+	unsigned int nr_few;
+	uint32_t **rows;		/* NULL: few. SUM_HIST_SUB counters each, allocated when first hit */
 };
 
 void sum_hist_add(struct sum_hist *h, uint64_t value);

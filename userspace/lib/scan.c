@@ -33,7 +33,94 @@ static size_t next_header(const __u8 *bytes, size_t len, size_t at, const __u8 u
 	return len;
 }
 
-static int add(struct scan *scan, __u64 offset, const struct packet *packet)
+static int all_zero(const __u8 *p, size_t len)
+{
+	return len && !*p && !memcmp(p, p + 1, len - 1);
+}
+
+static void check(const struct scan_walk *walk, const struct packet *p, scan_report report, void *arg)
+{
+	const struct packet *before = &walk->before;
+	const __u64 offset = walk->at;
+	char text[160];
+
+	if (p->cpu != walk->cpu) {
+		snprintf(text, sizeof(text), "the packet says CPU %u, the file is that of CPU %u", p->cpu, walk->cpu);
+		report(arg, offset, 0, text);
+	}
+	if (!walk->any)
+		return;
+	if (p->begin < before->end)
+		report(arg, offset, 0, "the packet begins before the one before it has ended");
+	if (p->seq <= before->seq)
+		report(arg, offset, 0, "the packet's number does not follow that of the packet before");
+	if (p->discarded < before->discarded)
+		report(arg, offset, 0, "the packet's count of discarded events is below that of the packet before");
+}
+
+static void ignore(void *arg, __u64 offset, __u64 bytes, const char *what)
+{
+	(void)arg, (void)offset, (void)bytes, (void)what;
+}
+
+void etw_scan_begin(struct scan_walk *walk, const __u8 *bytes, size_t len, const __u8 *uuid, __u32 cpu, size_t at)
+{
+	*walk = (struct scan_walk){ .bytes = bytes, .len = len, .uuid = uuid, .cpu = cpu, .at = at };
+}
+
+bool etw_scan_next(struct scan_walk *walk, struct scan_packet *found, scan_report report, void *arg)
+{
+	const __u8 *bytes = walk->bytes, *uuid = walk->uuid;
+	const size_t len = walk->len;
+	char text[160];
+
+	if (!report)
+		report = ignore;
+	while (walk->at < len) {
+		const size_t at = walk->at;
+		struct packet packet;
+		const char *what = etw_packet_parse(bytes + at, len - at, uuid, &packet);
+		size_t next;
+
+		if (what && !(etw_packet_is_cut(what) && packet.size)) {
+			next = next_header(bytes, len, at + 1, uuid);
+			if (all_zero(bytes + at, next - at))
+				what = "only zeros from here on: the data did not reach the disk";
+			report(arg, at, next - at, what);
+			walk->at = next;
+			continue;
+		}
+		/* Is its size true? Then the file ends behind it, or the next packet begins. */
+		next = at + packet.size;
+		if (next > len ||
+		    (next < len && etw_packet_parse(bytes + next, len - next, uuid, &(struct packet){ 0 }))) {
+			size_t other = next_header(bytes, len, at + PACKET_HEADER_SIZE, uuid);
+
+			if (other < next && other < len) {
+				report(arg, at, 0, "the packet's size is wrong: another packet begins inside it");
+				packet.size = other - at;
+				if (packet.content > packet.size)
+					packet.content = packet.size;
+			} else if (next > len) {
+				snprintf(text, sizeof(text),
+					 "the file is cut off here: it ends %zu bytes into a packet of %u", len - at,
+					 packet.size);
+				report(arg, at, len - at, text);
+				walk->at = len;
+				return false;
+			}
+		}
+		check(walk, &packet, report, arg);
+		*found = (struct scan_packet){ .offset = at, .packet = packet };
+		walk->at += packet.size;
+		walk->any = true;
+		walk->before = packet;
+		return true;
+	}
+	return false;
+}
+
+static int add(struct scan *scan, const struct scan_packet *packet)
 {
 	if (scan->nr == scan->room) {
 		size_t room = scan->room ? 2 * scan->room : 64;
@@ -44,79 +131,21 @@ static int add(struct scan *scan, __u64 offset, const struct packet *packet)
 		scan->packets = mem;
 		scan->room = room;
 	}
-	scan->packets[scan->nr].offset = offset;
-	scan->packets[scan->nr++].packet = *packet;
+	scan->packets[scan->nr++] = *packet;
 	return 0;
-}
-
-static int all_zero(const __u8 *p, size_t len)
-{
-	return len && !*p && !memcmp(p, p + 1, len - 1);
-}
-
-static void check(const struct scan *scan, const struct packet *p, __u64 offset, __u32 cpu, scan_report report,
-		  void *arg)
-{
-	const struct packet *before = scan->nr ? &scan->packets[scan->nr - 1].packet : NULL;
-	char text[160];
-
-	if (p->cpu != cpu) {
-		snprintf(text, sizeof(text), "the packet says CPU %u, the file is that of CPU %u", p->cpu, cpu);
-		report(arg, offset, 0, text);
-	}
-	if (!before)
-		return;
-	if (p->begin < before->end)
-		report(arg, offset, 0, "the packet begins before the one before it has ended");
-	if (p->seq <= before->seq)
-		report(arg, offset, 0, "the packet's number does not follow that of the packet before");
-	if (p->discarded < before->discarded)
-		report(arg, offset, 0, "the packet's count of discarded events is below that of the packet before");
 }
 
 int etw_scan(const __u8 *bytes, size_t len, const __u8 uuid[16], __u32 cpu, scan_report report, void *arg,
 	     struct scan *scan)
 {
-	size_t at = 0, next;
-	char text[160];
+	struct scan_packet packet;
+	struct scan_walk walk;
 
 	memset(scan, 0, sizeof(*scan));
-	while (at < len) {
-		struct packet packet;
-		const char *what = etw_packet_parse(bytes + at, len - at, uuid, &packet);
-
-		if (what && !(etw_packet_is_cut(what) && packet.size)) {
-			next = next_header(bytes, len, at + 1, uuid);
-			if (all_zero(bytes + at, next - at))
-				what = "only zeros from here on: the data did not reach the disk";
-			report(arg, at, next - at, what);
-			at = next;
-			continue;
-		}
-		/* Is its size true? Then the file ends behind it, or the next packet begins. */
-		next = at + packet.size;
-		if (next > len ||
-		    (next < len && etw_packet_parse(bytes + next, len - next, uuid, &(struct packet){ 0 }))) {
-			size_t found = next_header(bytes, len, at + PACKET_HEADER_SIZE, uuid);
-
-			if (found < next && found < len) {
-				report(arg, at, 0, "the packet's size is wrong: another packet begins inside it");
-				packet.size = found - at;
-				if (packet.content > packet.size)
-					packet.content = packet.size;
-			} else if (next > len) {
-				snprintf(text, sizeof(text),
-					 "the file is cut off here: it ends %zu bytes into a packet of %u", len - at,
-					 packet.size);
-				report(arg, at, len - at, text);
-				return 0;
-			}
-		}
-		check(scan, &packet, at, cpu, report, arg);
-		if (add(scan, at, &packet))
+	etw_scan_begin(&walk, bytes, len, uuid, cpu, 0);
+	while (etw_scan_next(&walk, &packet, report, arg))
+		if (add(scan, &packet))
 			return -ENOMEM;
-		at += packet.size;
-	}
 	return 0;
 }
 

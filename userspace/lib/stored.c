@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * A trace directory as input of the consumer: its stream files are mapped and all packets' headers are looked at when
- * it is added, so that what is lost or damaged is known before the first event. It must not know records or the order
- * of events.
+ * it is added, so that what is lost or damaged is known before the first event. What is behind the reader is given back, and
+ * no packet is remembered, so memory does not grow with the trace. It must not know records or the order of events.
  */
 #include "consumer.h"
 
@@ -20,11 +20,17 @@
 #include "scan.h"
 #include "tracedir.h"
 
+/* The mapping is given back in pieces of this size. */
+#define RELEASE (256U << 10)
+
 struct stored_file {
 	const char *path;
 	__u8 *bytes;
 	size_t len;
-	struct scan scan;
+	size_t released;		/* from the mapping's beginning to here */
+	struct scan_walk walk;		/* to the next packet */
+	__u64 last_end;			/* of its last packet */
+	bool any;			/* there is one */
 };
 
 struct stored_cursor {
@@ -32,7 +38,6 @@ struct stored_cursor {
 	struct stored_file *files;
 	unsigned int nr_files;
 	unsigned int file;		/* where the next packet is */
-	size_t packet;
 };
 
 struct stored_input {
@@ -59,23 +64,33 @@ static void report_dir(void *arg, const char *file, __u64 offset, __u64 bytes, c
 	etw_consumer_damaged(arg, ~0U, file, offset, bytes, "%s", what);
 }
 
+/* Packets before @offset are not looked at any more, or from their beginning. They are in the page cache still. */
+static void file_release(struct stored_file *f, size_t offset)
+{
+	offset -= offset % RELEASE;
+	if (offset <= f->released)
+		return;
+	madvise(f->bytes + f->released, offset - f->released, MADV_DONTNEED);
+	f->released = offset;
+}
+
 static int stored_load(struct cursor *cursor)
 {
 	struct stored_cursor *s = (struct stored_cursor *)cursor;
+	struct scan_packet p;
 
 	while (s->file < s->nr_files) {
 		struct stored_file *f = &s->files[s->file];
 
-		while (s->packet < f->scan.nr) {
-			const struct scan_packet *p = &f->scan.packets[s->packet++];
-
-			if (etw_consumer_before(cursor->input->consumer, cursor->input, p->packet.end))
+		/* Its damage is known: cursor_scan() has been here. */
+		while (etw_scan_next(&f->walk, &p, NULL, NULL)) {
+			file_release(f, p.offset);
+			if (etw_consumer_before(cursor->input->consumer, cursor->input, p.packet.end))
 				continue;
-			etw_cursor_set(cursor, &p->packet, f->bytes + p->offset, f->path, p->offset);
+			etw_cursor_set(cursor, &p.packet, f->bytes + p.offset, f->path, p.offset);
 			return 1;
 		}
 		s->file++;
-		s->packet = 0;
 	}
 	cursor->ended = true;
 	return 0;
@@ -92,7 +107,6 @@ static void stored_free(struct input *input)
 		for (k = 0; k < s->nr_files; k++) {
 			if (s->files[k].bytes)
 				munmap(s->files[k].bytes, s->files[k].len);
-			etw_scan_free(&s->files[k].scan);
 		}
 		free(s->files);
 	}
@@ -127,50 +141,58 @@ static int file_map(struct stored_file *f, struct report *r)
 	return err;
 }
 
+/* All packets of one file: what is damaged and what is lost. Reading will begin with the first that is not in @before already. */
+static void file_scan(struct stored_input *in, struct stored_cursor *s, struct stored_file *f, const struct stored_file *before,
+		      struct report *r)
+{
+	size_t begin = f->len;
+	struct scan_packet p;
+
+	etw_scan_begin(&f->walk, f->bytes, f->len, in->dir.facts.uuid, s->cursor.cpu, 0);
+	while (etw_scan_next(&f->walk, &p, report_scan, r)) {
+		file_release(f, p.offset);
+		if (!f->any && before && p.packet.end <= before->last_end)
+			continue;
+		if (!f->any)
+			begin = p.offset;
+		f->any = true;
+		f->last_end = p.packet.end;
+		etw_cursor_packet(&s->cursor, &p.packet);
+	}
+	etw_scan_begin(&f->walk, f->bytes, f->len, in->dir.facts.uuid, s->cursor.cpu, begin);
+}
+
 /* What is in the files of one CPU. */
 static int cursor_scan(struct stored_input *in, struct stored_cursor *s)
 {
 	struct report r = { .input = &in->input, .cpu = s->cursor.cpu };
 	const struct facts *facts = &in->dir.facts;
-	struct scan_packet *last = NULL;
+	const struct stored_file *before = NULL, *last = NULL;
 	unsigned int i;
-	size_t k;
-	int err;
 
 	for (i = 0; i < s->nr_files; i++) {
 		struct stored_file *f = &s->files[i];
 
 		r.file = f->path;
-		if (file_map(f, &r))
+		if (file_map(f, &r) || !f->bytes)
 			continue;
 		/* Headers are far apart. */
-		if (f->bytes)
-			madvise(f->bytes, f->len, MADV_RANDOM);
-		err = etw_scan(f->bytes, f->len, in->dir.facts.uuid, s->cursor.cpu, report_scan, &r, &f->scan);
-		if (err)
-			return err;
-		if (f->bytes)
-			madvise(f->bytes, f->len, MADV_SEQUENTIAL);
+		madvise(f->bytes, f->len, MADV_RANDOM);
 		/*
 		 * A ring that was being put together: what is there already is not read again, and numbers begin anew.
 		 */
-		if (i && s->files[0].scan.nr) {
-			__u64 end = s->files[0].scan.packets[s->files[0].scan.nr - 1].packet.end;
-
-			for (k = 0; k < f->scan.nr && f->scan.packets[k].packet.end <= end; k++)
-				;
-			f->scan.nr -= k;
-			if (k)
-				memmove(f->scan.packets, f->scan.packets + k, f->scan.nr * sizeof(*f->scan.packets));
-			if (i == 1)
-				etw_cursor_renumber(&s->cursor);
-		}
-		for (k = 0; k < f->scan.nr; k++) {
-			last = &f->scan.packets[k];
-			etw_cursor_packet(&s->cursor, &last->packet);
-		}
+		if (i && s->files[0].any)
+			before = &s->files[0];
+		if (i == 1 && before)
+			etw_cursor_renumber(&s->cursor);
+		file_scan(in, s, f, before, &r);
+		madvise(f->bytes, f->len, MADV_DONTNEED);
+		madvise(f->bytes, f->len, MADV_SEQUENTIAL);
+		f->released = 0;
+		if (f->any)
+			last = f;
 	}
-	if (facts->finished && (!last || last->packet.end < facts->stop)) {
+	if (facts->finished && (!last || last->last_end < facts->stop)) {
 		const struct stored_file *f = &s->files[s->nr_files - 1];
 
 		etw_consumer_damaged(&in->input, s->cursor.cpu, f->path, f->len, 0,

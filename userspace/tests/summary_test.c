@@ -207,6 +207,52 @@ static void test_hist(void)
 	done("histogram: error below 1/128 over 64 bits");
 }
 
+/* The 1000 quantiles of a histogram are those of the sorted values, to its precision. */
+static void same_quantiles(const struct sum_hist *h, const uint64_t *sorted, int n)
+{
+	for (int per_mille = 1; per_mille <= 1000; per_mille++) {
+		uint64_t x = sorted[((uint64_t)n * per_mille + 999) / 1000 - 1], q = sum_hist_quantile(h, per_mille);
+
+		EQ((q > x ? q - x : x - q) <= x / 128, 1);
+	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* As a list, as rows, on the way from one to the other, and both merged with both. */
+static void test_hist_few(void)
+{
+	static const int sizes[] = { 1, 3, 4, 5, 16, SUM_HIST_FEW - 1, SUM_HIST_FEW, SUM_HIST_FEW + 1, 200 };
+	uint64_t values[400], v = 1;
+
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (unsigned int k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+			struct sum_hist h = { 0 }, g = { 0 };
+			int n = sizes[i] + sizes[k];
+
+			/* Octaves apart, so that nearly each has a bucket of its own; every fifth is there twice. */
+			for (int at = 0; at < n; at++) {
+				v = v * 6364136223846793005ULL + 1442695040888963407ULL;
+				values[at] = at % 5 == 4 ? values[at - 1] : v >> (v >> 8) % 60;
+				sum_hist_add(at < sizes[i] ? &h : &g, values[at]);
+			}
+			EQ(h.rows != NULL, sizes[i] > SUM_HIST_FEW + SUM_HIST_FEW / 4);
+			sum_hist_merge(&h, &g);
+			EQ(h.count, n);
+			qsort(values, n, sizeof(values[0]), by_value);
+			same_quantiles(&h, values, n);
+			sum_hist_clear(&h);
+			sum_hist_clear(&g);
+		}
+	}
+	done("histogram: few values and many, merged");
+}
+
 /* ---------------------------------------------------------------- who ran */
 
 static void test_edges(void)
@@ -1442,6 +1488,7 @@ static void test_any(void)
 int main(void)
 {
 	test_hist();
+	test_hist_few();
 	test_edges();
 	test_wake_race();
 	test_lives();

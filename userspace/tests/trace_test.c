@@ -644,6 +644,62 @@ static void test_cycles(void)
 		free(dirs[i]);
 }
 
+/* Bytes of the files below @dir that are mapped and in memory; their size in *@all. */
+static size_t resident(const char *dir, size_t *all)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	unsigned long from, to, kb;
+	char line[4352];
+	size_t sum = 0;
+	bool ours = false;
+
+	*all = 0;
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+			ours = strstr(line, dir);
+			*all += ours ? to - from : 0;
+		} else if (ours && sscanf(line, "Rss: %lu kB", &kb) == 1) {
+			sum += kb << 10;
+		}
+	}
+	if (f)
+		fclose(f);
+	return sum;
+}
+
+/* What was read is given back, so that memory does not grow with the trace. */
+static void test_large(void)
+{
+	const size_t enough = CPUS * (1U << 20);
+	char *dir = strdup(synth_dir());
+	size_t now, most = 0, all = 0, added;
+	struct etw_consumer *c;
+	const struct etw_event *e;
+	struct output *output;
+	struct facts facts;
+	long nr = 0;
+	__u64 last;
+
+	synth_facts(&facts);
+	output = create(dir, &facts, 0);
+	last = fill(output, 9, 1000, 2000, 800000, 4000, CPUS);
+	ok(!etw_output_finish(output, last + 500, NULL, 0), "large: finish");
+	etw_output_free(output);
+	etw_consumer_new(NULL, &c);
+	ok(etw_consumer_add_trace(c, dir, 0) == 0, "large: add");
+	added = resident(dir, &all);
+	ok(all > 5 * enough && added < enough, "large: of %zu bytes mapped %zu are in memory", all, added);
+	while (etw_consumer_next(c, &e, -1) > 0) {
+		if (++nr % 20000)
+			continue;
+		now = resident(dir, &all);
+		most = now > most ? now : most;
+	}
+	ok(nr == 800000 && most < enough, "large: %ld events read, at most %zu bytes in memory", nr, most);
+	etw_consumer_free(c);
+	free(dir);
+}
+
 static int want_switch(void *arg, const struct etw_class *cls)
 {
 	++*(int *)arg;
@@ -768,6 +824,7 @@ int main(void)
 	test_circular_interrupted();
 	test_merge();
 	test_cycles();
+	test_large();
 	test_filters();
 	test_follow(0, "follow");
 	test_follow(100000, "follow circular");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Loads the programs of ring.bpf.c whose names begin with a workload's and takes what they write, every 50 ms, until it is
+ * Loads the programs of ring.bpf.c whose names begin with a workload's, or all, and takes what they write, every 50 ms, until it is
  * ended; then prints "EVENTS BYTES LOST". It must not know what the benchmark measures.
  *
  *   ring WORKLOAD [PID]		only events of process PID
@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 	if (!skel)
 		goto failed;
 	bpf_object__for_each_program(program, skel->obj) {
-		const bool wanted = !strncmp(bpf_program__name(program), argv[1], strlen(argv[1]));
+		const bool wanted = !strcmp(argv[1], "all") || !strncmp(bpf_program__name(program), argv[1], strlen(argv[1]));
 
 		bpf_program__set_autoload(program, wanted);
 		some |= wanted;

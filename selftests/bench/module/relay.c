@@ -41,7 +41,7 @@ static unsigned int nr_channels;
 static atomic64_t lost;
 static DEFINE_PER_CPU(u64, written);
 static struct dentry *dir;
-static const char *running;
+static char running[32];	/* the workload; empty: none */
 
 static __always_inline void put(u64 a, u64 b, u64 c, u64 d)
 {
@@ -121,12 +121,18 @@ static const struct rchan_callbacks callbacks = {
 	.remove_buf_file = remove_file,
 };
 
+/* Of a job in production everything is recorded. */
+static bool wants(const char *workload, const struct probe *probe)
+{
+	return !strcmp(workload, "production") || !strcmp(workload, probe->workload);
+}
+
 static void attach(bool on)
 {
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
-		if (strcmp(probes[i].workload, running) || !probes[i].tp)
+		if (!wants(running, &probes[i]) || !probes[i].tp)
 			continue;
 		if (on)
 			tracepoint_probe_register(probes[i].tp, probes[i].fn, NULL);
@@ -140,10 +146,10 @@ static void stop(void)
 {
 	unsigned int i;
 
-	if (!running)
+	if (!*running)
 		return;
 	attach(false);
-	running = NULL;
+	*running = 0;
 	for (i = 0; i < nr_channels; i++)
 		relay_close(channels[i]);
 	nr_channels = 0;
@@ -162,9 +168,9 @@ static int start(const char *workload, unsigned int nr)
 	char name[8];
 	int i, cpu;
 
-	if (running || nr > MAX_CHANNELS)
+	if (*running || nr > MAX_CHANNELS)
 		return -EINVAL;
-	for (i = 0; i < ARRAY_SIZE(probes) && strcmp(probes[i].workload, workload); i++)
+	for (i = 0; i < ARRAY_SIZE(probes) && !wants(workload, &probes[i]); i++)
 		;
 	if (i == ARRAY_SIZE(probes))
 		return -EINVAL;
@@ -180,7 +186,7 @@ static int start(const char *workload, unsigned int nr)
 	atomic64_set(&lost, 0);
 	for_each_possible_cpu(cpu)
 		per_cpu(written, cpu) = 0;
-	running = probes[i].workload;
+	strscpy(running, workload, sizeof(running));
 	if (nr_channels < nr) {
 		stop();
 		return -ENOMEM;
