@@ -37,6 +37,7 @@
 
 static int control = -1;
 static int reps = 7;
+static __u32 session_clock = ETW_CLOCK_MONOTONIC;
 static int test_nr, failed;
 
 __attribute__((format(printf, 2, 3))) static void result(bool ok, const char *fmt, ...)
@@ -58,7 +59,7 @@ __attribute__((format(printf, 2, 3))) static void result(bool ok, const char *fm
 
 static int session_create(const char *name, __u32 flags)
 {
-	struct etw_session_create c = { .size = sizeof(c), .flags = flags, .clock = ETW_CLOCK_MONOTONIC };
+	struct etw_session_create c = { .size = sizeof(c), .flags = flags, .clock = session_clock };
 	int fd;
 
 	strncpy((char *)c.name, name, sizeof(c.name) - 1);
@@ -369,6 +370,7 @@ int main(int argc, char **argv)
 		{ "reps", required_argument, NULL, 'r' },
 		{ "profile", required_argument, NULL, 'p' },
 		{ "rejected", no_argument, NULL, 'x' },
+		{ "cycles", no_argument, NULL, 'c' },
 		{}
 	};
 	const char *only = NULL;
@@ -376,15 +378,17 @@ int main(int argc, char **argv)
 	pid_t stranger;
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "r:p:x", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "r:p:xc", options, NULL)) != -1) {
 		if (opt == 'r') {
 			reps = atoi(optarg);
 		} else if (opt == 'p') {
 			only = optarg;
 		} else if (opt == 'x') {
 			rejected = true;
+		} else if (opt == 'c') {
+			session_clock = ETW_CLOCK_CYCLES;
 		} else {
-			fprintf(stderr, "usage: cost [--reps N] [--profile EVENT [--rejected]]\n");
+			fprintf(stderr, "usage: cost [--reps N] [--cycles] [--profile EVENT [--rejected]]\n");
 			return 2;
 		}
 	}
