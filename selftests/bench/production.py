@@ -57,18 +57,21 @@ def table(rows):
             yield f'| {tracer} | ' + ' | '.join(cells) + f' | {sum(lost) if lost else "-"} |'
 
 
-def of_best_peer(rows, job, rate, of):
-    """Our slow-down as a share of the least of the tracers'; None if either was not measured."""
-    mine = [of(r) for r in rows if (r['job'], r['rate'], r['tracer']) == (job, rate, 'etw')]
-    peers = [of(r) for r in rows if (r['job'], r['rate']) == (job, rate) and r['tracer'] not in ('etw', FLOOR)]
-    return mine[0] / min(peers) if mine and peers and min(peers) > 0 else None
+def of_best_peer(rows, job, rate):
+    """Our slow-down as a share of the least of the tracers'; None if either was not measured, or is less than equal runs differ by."""
+    rows = [r for r in rows if (r['job'], r['rate']) == (job, rate)]
+    mine = [r for r in rows if r['tracer'] == 'etw']
+    peers = sorted((r for r in rows if r['tracer'] not in ('etw', FLOOR)), key=percent)
+    if not mine or not peers or percent(peers[0]) <= max(noise(mine[0]), noise(peers[0])) / 2:
+        return None
+    return percent(mine[0]) / percent(peers[0])
 
 
 def goals():
     """(name, at most, function of the rows)."""
     for job in JOBS:
         for rate in RATES:
-            yield (f'{job} at {rate:,}/s, times the best tracer', 1, lambda rows, j=job, r=rate: of_best_peer(rows, j, r, percent))
+            yield (f'{job} at {rate:,}/s, times the best tracer', 1, lambda rows, j=job, r=rate: of_best_peer(rows, j, r))
     yield ('production, events of ours lost', 0, lambda rows: lost(rows))
     yield ('production, events of ours short of those made', 0, lambda rows: short(rows))
 
