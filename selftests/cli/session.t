@@ -224,6 +224,11 @@ RUN ls / >/dev/null; etwctl stop mine
 RUN etwctl dump trace | grep -q session_stop && ls $ETWCTL_RUN | wc -l
 EXPECT ^0$
 
+NAME stop_frees_the_name
+RUN for i in 1 2 3 4 5 6 7 8; do etwctl start mine -q --subbuf-size 1M -o trace$i && etwctl stop mine; etwctl list sessions --names; rm -rf trace$i; done
+EXPECT_NOT exists
+EXPECT_NOT ^mine$
+
 NAME stop_unknown
 RUN etwctl stop nobody
 EXPECT there is no session 'nobody'; there is none now

@@ -129,6 +129,26 @@ static int say_stopped(const char *name, const struct state *s, const struct etw
 	return status;
 }
 
+/* Until the name is free: its writer has said all, but its files are closed one after the other. Somebody else may keep it. */
+static void wait_gone(const struct etw_session_query *stopped)
+{
+	struct etw_control *control;
+
+	if (etw_control_open(&control))
+		return;
+	for (int waited = 0; waited < 1000; waited += 5) {
+		struct etw_session_query q = {};
+		bool there = false;
+
+		while (etw_control_next_session(control, &q) == 1)
+			there |= q.id == stopped->id;
+		if (!there)
+			break;
+		usleep(5000);
+	}
+	etw_control_close(control);
+}
+
 int cmd_stop(int argc, char **argv)
 {
 	struct etw_control *control;
@@ -182,6 +202,8 @@ int cmd_stop(int argc, char **argv)
 			note("waiting for process %d to write the rest into %s", s->pid, s->dir);
 			state_wait(s, -1);
 		}
+		if (query)
+			wait_gone(query);
 	} else if (s && live && s->life == STATE_ENDED) {
 		/* Of an earlier session with this name, not of the one just stopped. */
 		state_remove(s);
