@@ -8,33 +8,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 
 #include "emitter.h"
 #include "etw_test.h"
 
 #define NSEC 1000000000ULL
 #define NR 50
-
-static int load(const char *name)
-{
-	char path[64];
-	int fd, ret;
-
-	snprintf(path, sizeof(path), "/etw/%s.ko", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
-static int unload(const char *name)
-{
-	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
-}
 
 static uint64_t cycles(void)
 {
@@ -43,14 +22,6 @@ static uint64_t cycles(void)
 	__asm__ volatile("lfence; rdtsc; lfence"
 			 : "=a"(low), "=d"(high)::"memory");
 	return (uint64_t)high << 32 | low;
-}
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * NSEC + ts.tv_nsec;
 }
 
 /* As linux/etw.h says it, in another way than the module. */
@@ -130,7 +101,7 @@ FIXTURE_SETUP(cycles)
 	ASSERT_TRUE(wait_until(60000, settled()));
 	self->dev = device_open();
 	ASSERT_GE(self->dev, 0);
-	err = load("etw_tsc");
+	err = module_load("/etw/etw_tsc.ko", "");
 	ASSERT_TRUE(!err || err == -EEXIST);	/* a test that failed may have left it */
 	self->before = cycles();
 	self->fd = session_of(self->dev, unique("cycles"), ETW_CLOCK_CYCLES, 0);
@@ -152,7 +123,7 @@ FIXTURE_TEARDOWN(cycles)
 	close(self->provider);
 	close(self->fd);
 	close(self->dev);
-	unload("etw_tsc");
+	module_unload("etw_tsc");
 }
 
 /* The frequency is the counter's, the offset that to the epoch, all times are cycles. */

@@ -4,7 +4,6 @@
  * build of the module. It knows the ABI, and what these modules promise.
  */
 #include <fcntl.h>
-#include <sys/syscall.h>
 
 #include "emitter.h"
 #include "etw_test.h"
@@ -15,25 +14,14 @@
 static int load_with(const char *name, const char *parameters)
 {
 	char path[64];
-	int fd, ret;
 
 	snprintf(path, sizeof(path), "/etw/%s.ko", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
-	close(fd);
-	return ret;
+	return module_load(path, parameters);
 }
 
 static int load(const char *name)
 {
 	return load_with(name, "");
-}
-
-static int unload(const char *name)
-{
-	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
 }
 
 FIXTURE(module_provider)
@@ -61,8 +49,8 @@ FIXTURE_SETUP(module_provider)
 
 FIXTURE_TEARDOWN(module_provider)
 {
-	unload("etw_emit");
-	unload("etw_sample");
+	module_unload("etw_emit");
+	module_unload("etw_sample");
 	reader_close(&self->reader);
 	log_free(&self->log);
 	close(self->fd);
@@ -121,7 +109,7 @@ TEST_F(module_provider, known_number)
 			EXPECT_STREQ("Etw-Emit-Module", self->log.events[i].provider);
 		}
 		self->log.nr = 0;
-		ASSERT_EQ(0, unload("etw_emit"));
+		ASSERT_EQ(0, module_unload("etw_emit"));
 	}
 	n = session_provider(self->fd, "Etw-Emit-Module").written;
 	EXPECT_EQ(3 * nr * COUNT, n);
@@ -161,7 +149,7 @@ TEST_F(module_provider, comes_and_goes)
 	close(other);
 	ASSERT_EQ(0, file_write(EMIT "emit", "5"));
 	n = 5 * contexts();
-	ASSERT_EQ(0, unload("etw_emit"));
+	ASSERT_EQ(0, module_unload("etw_emit"));
 	EXPECT_EQ(0, session_provider(self->fd, "Etw-Emit-Module").registered);
 	DRAIN();
 	EXPECT_EQ(n, self->log.nr);
@@ -208,7 +196,7 @@ TEST_F(module_provider, races)
 		EXPECT_EQ(0, wrong());
 		kill(pid, SIGKILL);
 		reap(pid);
-		EXPECT_TRUE(wait_until(5000, !unload("etw_emit")));
+		EXPECT_TRUE(wait_until(5000, !module_unload("etw_emit")));
 		DRAIN();
 		self->log.nr = 0;
 	}

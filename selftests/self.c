@@ -4,7 +4,6 @@
  * what was lost, why and when.
  */
 #include <sys/ioctl.h>
-#include <time.h>
 
 #include "etw_test.h"
 
@@ -147,14 +146,6 @@ static void clock_event(const struct event *event, void *arg)
 	for (unsigned int i = 0; i < ARRAY_SIZE(fields); i++)
 		clocks[i] = event_number(event, fields[i], &v) ? v : 0;
 	snapshot.time = event->time;
-}
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
 /* The clocks of one moment: each lies between what user space reads before and after. */

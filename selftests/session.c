@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "etw_test.h"
 
@@ -605,14 +604,6 @@ FIXTURE_SETUP(clock)
 FIXTURE_TEARDOWN(clock)
 {
 	close(self->dev);
-}
-
-static __u64 clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
 /* Every stamp lies between what the same clock says before and after. The guest's real time is not set meanwhile. */

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "etw_test.h"
@@ -34,18 +33,12 @@ static struct shared {
 
 static int unload(void)
 {
-	return syscall(SYS_delete_module, "etw", O_NONBLOCK) ? -errno : 0;
+	return module_unload("etw");
 }
 
 static int load(void)
 {
-	int fd = open("/etw/etw.ko", O_RDONLY | O_CLOEXEC), err;
-
-	if (fd < 0)
-		return -errno;
-	err = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-	close(fd);
-	return err;
+	return module_load("/etw/etw.ko", "");
 }
 
 static void pause_if_told(void)

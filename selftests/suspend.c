@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "emitter.h"
 #include "etw_test.h"
@@ -57,14 +56,6 @@ FIXTURE_TEARDOWN(suspend)
 	close(self->beside);
 	close(self->fd);
 	close(self->dev);
-}
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
 static uint64_t slept(void)

@@ -3,26 +3,18 @@
  * The module goes only when nobody uses it, leaves nothing behind, and comes back. It must not know what sessions do.
  */
 #include <fcntl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "etw_test.h"
 
 static int unload(void)
 {
-	return syscall(SYS_delete_module, "etw", O_NONBLOCK) ? -errno : 0;
+	return module_unload("etw");
 }
 
 static int load(void)
 {
-	const char *file = getenv("ETW_KO");
-	int fd = open(file ? file : "/etw/etw.ko", O_RDONLY | O_CLOEXEC), err;
-
-	if (fd < 0)
-		return -errno;
-	err = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-	close(fd);
-	return err;
+	return module_load(getenv("ETW_KO") ?: "/etw/etw.ko", "");
 }
 
 static bool loaded(void)

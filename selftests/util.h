@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include <linux/etw.h>
 
@@ -168,7 +169,8 @@ void reap(pid_t pid);
 
 /* Milliseconds, scaled for this machine (environment variable ETW_SCALE: tenths; three times if it does not say). */
 int scaled(int ms);
-uint64_t now_ns(void);
+uint64_t clock_ns(clockid_t id);
+uint64_t now_ns(void);			/* of the monotonic clock */
 void sleep_ms(int ms);
 /* Waits until @condition, looking every few milliseconds, at most scaled(@ms). False if it never came true. */
 #define wait_until(ms, condition) ({						\
@@ -181,5 +183,9 @@ void sleep_ms(int ms);
 /* Reads or writes a small file. Bytes, or -errno. */
 int file_read(const char *path, char *text, size_t room);
 int file_write(const char *path, const char *text);
+
+/* Modules: a file, and one that is loaded. 0, or -errno; unloading does not wait. */
+int module_load(const char *path, const char *parameters);
+int module_unload(const char *name);
 
 #endif
