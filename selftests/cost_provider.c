@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a program's event of 32 bytes costs, in guest instructions with everything that belongs to it, against the goals of the
- * project: by a write of its own and by ETW_WRITE; TAP. It must run alone on one CPU under -icount, where the time stamp counter
+ * project: by a write of its own and by ETW_WRITE; and how ENABLE grows with the events of a provider; TAP. It must run alone on one CPU under -icount, where the time stamp counter
  * counts instructions (cost.md). It knows the ABI and the library's provider half.
  */
 #include <errno.h>
@@ -30,6 +30,8 @@
 #define GOAL_EVENT 850
 #define GOAL_BATCHED 200
 #define GOAL_FURTHER 80
+/* What ENABLE of eight times the events may take, in times: each as long as one of the few, or little longer. */
+#define GOAL_ENABLE 9
 
 static int test_nr, failed;
 
@@ -214,6 +216,48 @@ static void costs(const char *whose, bool root)
 	close(provider);
 }
 
+/* Instructions that ENABLE of a provider of @nr events takes: the least of several. */
+static double enabling(const char *name, unsigned int nr)
+{
+	const int dev = device_open(), p = provider_register(dev, name);
+	struct etw_session_create c = { .size = sizeof(c) };
+	double least = 1e18;
+	char event[16];
+
+	for (unsigned int i = 0; i < nr; i++) {
+		snprintf(event, sizeof(event), "e%u", i);
+		if (provider_counter(p, event, 0) != (int)i) {
+			printf("Bail out! %s: event %u\n", name, i);
+			exit(1);
+		}
+	}
+	strcpy((char *)c.name, "enabling");
+	for (int r = 0; r < REPS; r++) {
+		const int fd = session_make(dev, &c);
+		uint64_t begin = __rdtsc();
+
+		if (enable_all(fd, name) != 1) {
+			printf("Bail out! enable %s\n", name);
+			exit(1);
+		}
+		begin = __rdtsc() - begin;
+		if (begin < least)
+			least = begin;
+		close(fd);
+	}
+	close(p);
+	close(dev);
+	return least;
+}
+
+static void enable_scales(void)
+{
+	const double few = enabling("Cost-Few", 512), many = enabling("Cost-Many", 4096);
+
+	result(many <= GOAL_ENABLE * few, "root: ENABLE of 4096 events, in times of 512", many / few, GOAL_ENABLE);
+	printf("# root, instructions of ENABLE an event: of 512 events %.0f, of 4096 %.0f\n", few / 512, many / 4096);
+}
+
 /* What is measured of somebody is measured by a program that was started without rights, as the library registers then. */
 int main(int argc, char **argv)
 {
@@ -227,8 +271,9 @@ int main(int argc, char **argv)
 		costs("somebody", false);
 		return failed != 0;
 	}
-	printf("TAP version 13\n1..18\n");
+	printf("TAP version 13\n1..19\n");
 	costs("root", true);
+	enable_scales();
 	snprintf(so_far, sizeof(so_far), "%d", test_nr);
 	snprintf(of_these, sizeof(of_these), "%d", failed);
 	if (!setresuid(0, 1234, 0))

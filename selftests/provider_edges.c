@@ -607,43 +607,6 @@ TEST_F(edges, enabled_in_between)
 	EXPECT_EQ(1, session_query(self->fd).nr_classes);
 }
 
-/* The least time that ENABLE of @nr events takes, of several. */
-static uint64_t enable_time(int dev, const char *name, unsigned int nr)
-{
-	const int p = provider_register(dev, name);
-	uint64_t best = ~0ULL;
-	char event[16];
-
-	for (unsigned int i = 0; i < nr; i++) {
-		snprintf(event, sizeof(event), "e%u", i);
-		if (provider_counter(p, event, 0) != i)
-			return 0;
-	}
-	for (int i = 0; i < 12; i++) {
-		const int fd = session_of(dev, "scale", 4096, 2);
-		const uint64_t begin = now_ns();
-
-		if (enable_all(fd, name) != 1)
-			return 0;
-		if (now_ns() - begin < best)
-			best = now_ns() - begin;
-		close(fd);
-	}
-	close(p);
-	return best;
-}
-
-/* Eight times the events take eight times as long, and not 64 times. */
-TEST_F(edges, enable_scales)
-{
-	const uint64_t few = enable_time(self->dev, "Test-Few", 512), many = enable_time(self->dev, "Test-Many", 4096);
-
-	ASSERT_NE(0, few);
-	ASSERT_NE(0, many);
-	TH_LOG("512 events %llu us, 4096 events %llu us", few / 1000ULL, many / 1000ULL);
-	EXPECT_LT(many, 16 * few);
-}
-
 #define USERS 16
 #define EACH 256
 
