@@ -23,6 +23,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <linux/etw.h>
@@ -81,6 +82,7 @@ static pthread_t racer;
 
 static __thread sigjmp_buf escape;
 static __thread volatile sig_atomic_t may_escape;
+static __thread const char *volatile doing;	/* the call */
 
 static _Atomic(const char *) first_complaint;
 
@@ -757,16 +759,31 @@ static bool part(struct table *t, const struct op *op, const struct call *c, con
 	return true;
 }
 
+/*
+ * Where programs' mappings lie: far from what the C library and the kernel take for the fuzzer itself, since programs unmap,
+ * protect and write at addresses that are no longer theirs.
+ */
+#define ROOMS_AT (1UL << 44)
+#define ROOM_SIZE (256UL << 20)
+#define NR_ROOMS 4096
+
+static void *next_room(void)
+{
+	static _Atomic unsigned int next;
+
+	return (void *)(ROOMS_AT + atomic_fetch_add(&next, 1) % NR_ROOMS * ROOM_SIZE);
+}
+
 static long do_mmap(struct table *t, const struct op *op, const struct call *c)
 {
 	size_t size = arg_of(op, c, "subbufs") * arg_of(op, c, "subbuf_size");
-	int prot = arg_of(op, c, "prot"), flags = arg_of(op, c, "flags") & ~(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_ANONYMOUS);
+	int prot = arg_of(op, c, "prot"), flags = arg_of(op, c, "flags") & ~(MAP_FIXED_NOREPLACE | MAP_ANONYMOUS);
 	int fd = file_at(t, arg_of(op, c, "file"));
 	void *at;
 
 	if (size > 64UL << 20)
 		size = 64UL << 20;
-	at = mmap(NULL, size, prot, flags, fd, arg_of(op, c, "offset"));
+	at = mmap(next_room(), size, prot, flags | MAP_FIXED, fd, arg_of(op, c, "offset"));
 	if (at == MAP_FAILED)
 		return -1;
 	mapping_put(t, arg_of(op, c, "mapping"), (uintptr_t)at, size);
@@ -839,6 +856,7 @@ static long do_mprotect(struct table *t, const struct op *op, const struct call 
 static long do_mremap(struct table *t, const struct op *op, const struct call *c)
 {
 	size_t length = arg_of(op, c, "length"), old;
+	int flags = arg_of(op, c, "flags") & ~MREMAP_FIXED;
 	void *moved;
 	uint8_t *at;
 
@@ -846,7 +864,12 @@ static long do_mremap(struct table *t, const struct op *op, const struct call *c
 		errno = ENXIO;
 		return -1;
 	}
-	moved = mremap(at, old, length ? length : old, arg_of(op, c, "flags") & ~MREMAP_FIXED);
+	if (flags & MREMAP_MAYMOVE) {
+		flags |= MREMAP_FIXED;
+		if (length > ROOM_SIZE)
+			length = ROOM_SIZE;
+	}
+	moved = mremap(at, old, length ? length : old, flags, next_room());
 	if (moved == MAP_FAILED)
 		return -1;
 	/* what is left of the old place is unmapped with it */
@@ -1141,11 +1164,18 @@ static bool other_call(struct worker *w, const struct call *c, struct table *t)
 	return child;
 }
 
-static void on_fault(int signal)
+/* A fault where none may be is a mistake of the fuzzer, or of a kernel that wrote elsewhere: say where. */
+static void on_fault(int signal, siginfo_t *info, void *context)
 {
+	const ucontext_t *u = context;
+	char text[256];
+	int len;
+
 	if (may_escape)
 		siglongjmp(escape, 1);
-	_exit(99);
+	len = snprintf(text, sizeof(text), "\nBail out! signal %d at %p, instruction %#llx, in %s\n", signal, info->si_addr,
+		       u->uc_mcontext.gregs[REG_RIP], doing ? doing : "no call");
+	_exit(write(STDOUT_FILENO, text, len) < 0 ? 98 : 99);
 }
 
 static void on_signal(int signal)
@@ -1154,7 +1184,7 @@ static void on_signal(int signal)
 
 struct worker *worker_new(unsigned int number, struct op_count *counts)
 {
-	struct sigaction fault = { .sa_handler = on_fault }, other = { .sa_handler = on_signal };
+	struct sigaction fault = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO }, other = { .sa_handler = on_signal };
 	struct worker *w = calloc(1, sizeof(*w));
 
 	if (!w || number >= MAX_WORKERS)
@@ -1183,10 +1213,12 @@ unsigned int worker_run(struct worker *w, const struct program *p, struct table 
 	unsigned int i;
 
 	for (i = 0; i < p->nr && go; i++) {
+		doing = ops[p->calls[i].op].name;
 		if (p->calls[i].op < first_other_op)
 			our_ioctl(w, &p->calls[i], table);
 		else
 			child |= other_call(w, &p->calls[i], table);
+		doing = NULL;
 		if (!child)
 			go = after(arg, i + 1);
 	}
