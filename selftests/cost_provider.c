@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a program's event of 32 bytes costs, in guest instructions with everything that belongs to it, against the goals of the
- * project: by a write of its own and by ETW_WRITE; and how ENABLE grows with the events of a provider; TAP. It must run alone on one CPU under -icount, where the time stamp counter
- * counts instructions (cost.md). It knows the ABI and the library's provider half.
+ * project: by a write of its own and by ETW_WRITE; and how ENABLE grows with the events of a provider; TAP. It must run alone
+ * on one CPU under -icount, where the time stamp counter counts instructions (cost.md). It knows the ABI and the library's
+ * provider half.
  */
 #include <errno.h>
 #include <fcntl.h>
