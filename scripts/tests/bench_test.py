@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 
+from tap import end, result  # beside this file
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 REPORT = os.path.join(TOP, 'selftests', 'bench', 'report')
 
@@ -58,19 +60,6 @@ other lines etw,shared 0 0 0 lines
 other lines probe,shared 1 1 1 lines
 '''
 
-number = failed = 0
-
-
-def result(good, what, *more):
-    global number, failed
-    number += 1
-    failed += not good
-    if not good:
-        for text in more:
-            print('\n'.join('# ' + line for line in str(text).split('\n')))
-    print(('ok' if good else 'not ok') + f' {number} - {what}')
-
-
 def report(*args):
     done = subprocess.run([REPORT, *args], capture_output=True, text=True)
     return done.returncode, done.stdout
@@ -89,7 +78,7 @@ def run(work, lines, readme):
 
 
 def main():
-    print('TAP version 13\n1..30')
+    print('TAP version 13')
     with tempfile.TemporaryDirectory() as work:
         data, text, status, said = run(work, LINES, '')
         first = data['results'][1]
@@ -149,7 +138,7 @@ def main():
         result(report('steady', os.path.join(work, 'lines'))[0] == 1, 'and fail', said)
         result('met: cache lines of two CPUs, etw' in said and 'missed: cache lines of two CPUs, probe: 1.0 of at most 0' in said,
                'lines that two CPUs store to', said)
-    return failed != 0
+    return end()
 
 
 if __name__ == '__main__':

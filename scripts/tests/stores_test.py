@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 
+from tap import end, result  # beside this file
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STORES = os.path.join(TOP, 'selftests', 'bench', 'stores')
 
@@ -35,19 +37,6 @@ GOOD = '''\
 5 1 5000 ffffffffc0001010 9
 '''
 
-number = failed = 0
-
-
-def result(good, what, *more):
-    global number, failed
-    number += 1
-    failed += not good
-    if not good:
-        for text in more:
-            print('\n'.join('# ' + line for line in str(text).split('\n')))
-    print(('ok' if good else 'not ok') + f' {number} - {what}')
-
-
 def run(work, stores):
     paths = {name: os.path.join(work, name) for name in ('stores', 'kallsyms')}
     for name, text in (('stores', stores), ('kallsyms', KALLSYMS)):
@@ -58,7 +47,7 @@ def run(work, stores):
 
 
 def main():
-    print('TAP version 13\n1..8')
+    print('TAP version 13')
     with tempfile.TemporaryDirectory() as work:
         status, out, listing = run(work, GOOD)
         result(status == 0 and 'other lines etw,all 3 3 3 lines' in out and 'etw,shared 0 0' in out, 'lines of one CPU each', status, out)
@@ -78,7 +67,7 @@ def main():
         result(status == 1 and 'failed lines the planted shared counter was found 0 times' in out, 'the planted counter is missed', status, out)
         status, out, _ = run(work, GOOD.replace('2 1 2000 ffffffff81000010 5\n', ''))
         result(status == 1 and 'failed lines probe was seen on 1 CPUs' in out, 'a path that one CPU took alone proves nothing', status, out)
-    return failed != 0
+    return end()
 
 
 if __name__ == '__main__':

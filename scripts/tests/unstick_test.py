@@ -8,6 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 sys.dont_write_bytecode = True
 import unstick  # noqa: E402
+from tap import end, result  # noqa: E402  # beside this file
 
 HANDLER = 0xffffffff81c00ba0
 IDT = 0xfffffe0000000000
@@ -83,14 +84,6 @@ LOOKS = [
 
 
 def main():
-    n = bad = 0
-
-    def result(ok, name):
-        nonlocal n, bad
-        n += 1
-        bad += not ok
-        print(f"{'ok' if ok else 'not ok'} {n} - {name}")
-
     print("TAP version 13")
     unstick.Machine = Fake
     unstick.time.sleep = lambda _: None
@@ -108,8 +101,8 @@ def main():
         ("beside it is not", [[HANDLER - 1, HANDLER + unstick.HANDLER]], False),
     ):
         result(unstick.suspicious(Glances(glances), HANDLER) == want, name)
-    print(f"1..{n}")
-    sys.exit(bad != 0)
+    return end()
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())
