@@ -171,16 +171,13 @@ static bool usual(struct etw_session *s, const struct etw_enabling *e, const str
 
 /*
  * What is read once for a record of @class, for all targets that have it: where some can go the short way the most usual source
- * among theirs, so that nobody pays for another session's unusual clock; else the most usual of all. The rate of a program's events
- * is by the monotonic clock, which is read there whatever the sessions have.
+ * among theirs, so that nobody pays for another session's unusual clock; else the most usual of all.
  */
 static u8 source_of(const struct etw_class *class)
 {
 	u8 best = ETW_NR_SOURCES, any = ETW_NR_SOURCES;
 	struct etw_session *s;
 
-	if (class->provider->user)
-		return ETW_SOURCE_MONOTONIC;
 	list_for_each_entry(s, &etw_root.sessions, node) {
 		const struct etw_enabling *e = wants(s, class);
 
@@ -256,6 +253,7 @@ static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp
 	targets->all_filtered = true;
 	for (i = 0; i < targets->nr; i++)
 		targets->all_filtered &= !!targets->t[i].filter;
+	targets->unusual = targets->all_filtered || targets->source != ETW_SOURCE_MONOTONIC;
 	return targets;
 }
 

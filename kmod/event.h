@@ -103,7 +103,7 @@
 	static noinline notrace void write_##name(const struct etw_targets *targets, proto);		\
 	static noinline notrace void filter_##name(const struct etw_targets *targets, proto)		\
 	{												\
-		if (!etw_rejected(targets, subject))							\
+		if (!etw_rejected(targets, subject, 1))							\
 			write_##name(targets, args);							\
 	}												\
 	static notrace void probe_##name(void *data, proto)						\

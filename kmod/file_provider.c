@@ -108,12 +108,11 @@ static void next_run(const u8 *buf, size_t len, size_t at, struct etw_run *run, 
 	} while (at < len);
 }
 
-/* Preemption off, and counted as a writer before the clock is read, as in etw_begin(); process context, so never too deep. */
-static __always_inline u64 writing_begin(void)
+/* Preemption off, and counted as a writer before a clock is read, as in etw_begin(); process context, so never too deep. */
+static __always_inline void writing_begin(void)
 {
 	preempt_disable_notrace();
 	__this_cpu_inc(etw_nesting);
-	return etw_clock_read(ETW_SOURCE_MONOTONIC);
 }
 
 static __always_inline void writing_end(void)
@@ -127,7 +126,7 @@ static __always_inline ssize_t write_all(const struct etw_registration *reg, con
 					 struct etw_relay *__percpu *only)
 {
 	u16 index = get_unaligned(&((const struct etw_write *)buf)->index);
-	struct etw_moment moment;
+	struct etw_moment moment = {};
 	struct etw_run run;
 	int worst = 0, err;
 	bool uniform;
@@ -138,7 +137,7 @@ static __always_inline ssize_t write_all(const struct etw_registration *reg, con
 		return err;
 	run.first = buf;
 	run.bytes = len;
-	moment = (struct etw_moment){ { writing_begin() } };
+	writing_begin();
 	for (at = 0; at < len; at += run.bytes) {
 		if (!uniform)
 			next_run(buf, len, at, &run, &index);
@@ -174,7 +173,8 @@ static __always_inline ssize_t write_events(const struct etw_registration *reg, 
 	class = etw_registration_class(reg, index);
 	if (unlikely(!check_payload(class, buf + sizeof(*head), len - sizeof(*head))))
 		return -EINVAL;
-	err = etw_write_one(class, buf, len, writing_begin(), reg->trusted);
+	writing_begin();
+	err = etw_write_one(class, buf, len, reg->trusted);
 	writing_end();
 	return unlikely(err) ? err : len;
 }

@@ -54,6 +54,7 @@ struct etw_targets {
 	 */
 	int usual_nesting;
 	bool all_filtered;			/* every target has a filter of tasks, or there is none */
+	bool unusual;				/* all_filtered, or a @source that is not the usual one */
 	u8 source;				/* read once for all targets that have it */
 	const struct etw_class *class;
 	struct etw_targets *next;		/* on the list of retired ones */
@@ -91,22 +92,22 @@ static __always_inline bool etw_filter_may_pass(const struct etw_filter *f, cons
 }
 
 /*
- * Does nobody want the record: no target, or all their filters of tasks reject it for certain? Then it has been counted in
- * each. If not, the long way decides and counts. Calls nothing, so that a rejection saves no registers.
+ * Does nobody want the @nr records: no target, or all their filters of tasks reject them for certain? Then they have been counted
+ * in each. If not, the long way decides and counts. Calls nothing, so that a rejection saves no registers.
  */
-static __always_inline bool etw_rejected(const struct etw_targets *targets, const struct task_struct *subject)
+static __always_inline bool etw_rejected(const struct etw_targets *targets, const struct task_struct *subject, const u64 nr)
 {
 	const struct etw_target *t;
 
 	for (t = targets->t; t->relays; t++) {
 		if (unlikely(etw_filter_may_pass(t->filter, subject)))
 			goto undo;
-		etw_count_add(1, t->counts->filtered);
+		etw_count_add(nr, t->counts->filtered);
 	}
 	return true;
 undo:
 	while (t-- > targets->t)
-		etw_count_add(-1, t->counts->filtered);
+		etw_count_add(-nr, t->counts->filtered);
 	return false;
 }
 

@@ -66,6 +66,13 @@ static __always_inline bool leaves_room(const struct etw_relay *r, u32 bytes)
 	return READ_ONCE(r->reserve) + bytes - READ_ONCE(r->consumed) <= r->untrusted;
 }
 
+static __always_inline u64 moment_at(struct etw_moment *moment, u8 source)
+{
+	if (!moment->now[source])
+		moment->now[source] = etw_clock_read(source);
+	return moment->now[source];
+}
+
 static u8 *put_compact(u8 *to, const struct etw_target *t, u64 ts)
 {
 	struct etw_record_compact *h = (void *)to;
@@ -142,17 +149,16 @@ static noinline int write_target(const struct etw_run *run, const struct etw_tar
 	if (limited) {
 		const bool room = leaves_room(r, len);
 		const u64 cost = cost_of(run->nr, run_size(run)), saved = run->nr == 1 ? max_t(u64, BURST_NS, cost) : BURST_NS;
+		const u64 monotonic = moment_at(moment, ETW_SOURCE_MONOTONIC);
 
-		if (!room || !within_rate(t, moment->now[ETW_SOURCE_MONOTONIC], moment->now[ETW_SOURCE_MONOTONIC] + saved, cost)) {
+		if (!room || !within_rate(t, monotonic, monotonic + saved, cost)) {
 			if (run->nr > 1)
 				return write_each(run, t, moment, limited);
 			etw_target_lose(t, room ? ETW_LOST_RATE : ETW_LOST_NO_ROOM, 1);
 			return -ENOBUFS;
 		}
 	}
-	if (!moment->now[t->source])
-		moment->now[t->source] = etw_clock_read(t->source);
-	etw_relay_reserve(r, moment->now[t->source] + r->clock_offset, t->source, len, &res);
+	etw_relay_reserve(r, moment_at(moment, t->source) + r->clock_offset, t->source, len, &res);
 	if (!res.to) {
 		/* the relay counted one */
 		for (records = 1; records < run->nr; records++)
@@ -187,24 +193,24 @@ static int write_each(const struct etw_run *run, const struct etw_target *t, str
 }
 
 /* May the run take the short way at @t? Rate and room have been seen to if it may. */
-static __always_inline bool within_limits(const struct etw_target *t, const struct etw_relay *r, u64 now, u64 most, u32 size,
+static __always_inline bool within_limits(const struct etw_target *t, const struct etw_relay *r, u64 monotonic, u64 most, u32 size,
 					  u64 cost)
 {
-	return leaves_room(r, size) && within_rate(t, now, most, cost);
+	return leaves_room(r, size) && within_rate(t, monotonic, most, cost);
 }
 
 /*
  * To all targets. @one: the run is a single event; that and @limited are worth code of their own. Nothing fits into a special
- * target's relay: then it is the long way's.
+ * target's relay: then it is the long way's. @now: of the targets' source; @monotonic: for the rate, if @limited.
  */
 static __always_inline int write_all(const struct etw_target *t, const struct etw_run *run, u32 size, const u64 now,
-				     struct etw_moment *moment, const bool limited, const bool one)
+				     const u64 monotonic, struct etw_moment *moment, const bool limited, const bool one)
 {
 	const u64 ids = etw_ids(current);
 	const u8 *payload = run->first + sizeof(struct etw_write);
 	const u32 nr = one ? 1 : run->nr;
 	const u64 cost = limited ? cost_of(nr, size) : 0;
-	u64 most = now + BURST_NS;
+	u64 most = monotonic + BURST_NS;
 	int worst = 0, err;
 
 	if (one)
@@ -212,7 +218,7 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 	OPTIMIZER_HIDE_VAR(most);		/* or it is computed for each target */
 	for (; t->relays; t++) {
 		struct etw_relay *r = __this_cpu_read(*t->relays);
-		const bool checked = limited && within_limits(t, r, now, most, size, cost);
+		const bool checked = limited && within_limits(t, r, monotonic, most, size, cost);
 		struct etw_reservation res __uninitialized;
 		struct etw_record_compact *h;
 		u32 records;
@@ -246,13 +252,19 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 
 int etw_write_run(const struct etw_class *class, const struct etw_run *run, struct etw_moment *moment, bool trusted)
 {
-	const struct etw_target *t = etw_targets_of(class)->t;
+	const struct etw_targets *targets = etw_targets_of(class);
+	const struct etw_target *t = targets->t;
 	const u32 size = run_size(run);
 	int worst = 0, err;
+	u64 now;
 
-	if (likely(size <= ETW_SUBBUF_SIZE_MIN - 128))
-		return trusted ? write_all(t, run, size, moment->now[ETW_SOURCE_MONOTONIC], moment, false, false) :
-				 write_all(t, run, size, moment->now[ETW_SOURCE_MONOTONIC], moment, true, false);
+	if (targets->all_filtered && etw_rejected(targets, NULL, run->nr))
+		return 0;
+	if (likely(size <= ETW_SUBBUF_SIZE_MIN - 128)) {
+		now = moment_at(moment, targets->source);
+		return trusted ? write_all(t, run, size, now, 0, moment, false, false) :
+				 write_all(t, run, size, now, moment_at(moment, ETW_SOURCE_MONOTONIC), moment, true, false);
+	}
 	for (; t->relays; t++) {
 		err = write_target(run, t, moment, !trusted);
 		worst = worst ?: err;
@@ -271,12 +283,24 @@ int etw_write_run_to(const struct etw_class *class, const struct etw_run *run, s
 	return 0;
 }
 
-int etw_write_one(const struct etw_class *class, const u8 *first, u32 bytes, u64 now, bool trusted)
+static noinline int write_unusual(const struct etw_class *class, const u8 *first, u32 bytes, bool trusted)
 {
-	const struct etw_target *t = etw_targets_of(class)->t;
+	struct etw_moment moment = {};
+
+	return etw_write_run(class, &(struct etw_run){ first, bytes, 1 }, &moment, trusted);
+}
+
+int etw_write_one(const struct etw_class *class, const u8 *first, u32 bytes, bool trusted)
+{
+	const struct etw_targets *targets = etw_targets_of(class);
 	const u32 size = bytes + (u32)(sizeof(struct etw_record_compact) - sizeof(struct etw_write));
 	const struct etw_run run = { first, bytes, 1 };
+	u64 now;
 
 	BUILD_BUG_ON(ETW_WRITE_ONE + sizeof(struct etw_record_compact) > ETW_SUBBUF_SIZE_MIN - 128);
-	return trusted ? write_all(t, &run, size, now, NULL, false, true) : write_all(t, &run, size, now, NULL, true, true);
+	if (unlikely(targets->unusual))
+		return write_unusual(class, first, bytes, trusted);
+	now = etw_clock_read(ETW_SOURCE_MONOTONIC);
+	return trusted ? write_all(targets->t, &run, size, now, now, NULL, false, true) :
+			 write_all(targets->t, &run, size, now, now, NULL, true, true);
 }

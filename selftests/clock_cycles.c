@@ -8,12 +8,15 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "emitter.h"
 #include "etw_test.h"
 
 #define NSEC 1000000000ULL
 #define NR 50
+#define RATE "/sys/module/etw/parameters/untrusted_rate"
 
 static uint64_t cycles(void)
 {
@@ -248,6 +251,41 @@ TEST_F(cycles, stamps)
 	log_free(&other);
 	close(monotonic);
 	close(boot);
+}
+
+/* The counter is faster than nanoseconds go by; what an untrusted user may record in a second is not more for it. */
+TEST_F(cycles, rate)
+{
+	const char *name = unique("rated");
+	const unsigned int rate = 1000, once = rate / 10;
+	uint64_t *took = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct etw_provider_query q;
+	int status = -1;
+	pid_t pid;
+
+	ASSERT_NE(MAP_FAILED, took);
+	ASSERT_EQ(0, enable_all(self->fd, name));
+	ASSERT_EQ(0, file_write(RATE, "1000"));
+	pid = fork();
+	if (!pid) {
+		int p, event;
+
+		pin(0);
+		p = become_user(1234) ? -1 : provider_register(self->dev, name);
+		event = provider_counter(p, "own", 1);
+		took[0] = now_ns();
+		for (took[1] = took[0]; took[1] - took[0] < NSEC; took[1] = now_ns())
+			write_number(p, event, 0);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	ASSERT_EQ(0, file_write(RATE, "100000"));
+	ASSERT_EQ(0, status);
+	q = session_provider(self->fd, name);
+	EXPECT_LT(0, q.lost[ETW_LOST_RATE]);
+	EXPECT_GE(once + (took[1] - took[0]) * rate / NSEC + 1, q.written);
+	EXPECT_LE(rate / 2, q.written);
+	munmap(took, 4096);
 }
 
 /* So far apart that the low half of a stamp does not tell them apart: 2^32 cycles are less than two seconds. */

@@ -529,6 +529,39 @@ TEST_F(edges, threads)
 	EXPECT_EQ(1, session_provider(self->fd, self->name).filtered);
 }
 
+/* Each session that rejects the writer counts each event once: alone, and beside one that takes them; one by one and in runs. */
+TEST_F(edges, rejected)
+{
+	struct etw_enable e = enable_make(self->name);
+	int second = session_of(self->dev, unique("second"), 4096, 4);
+	static uint8_t buf[4096];
+	__s32 pids[] = { getppid() };
+	size_t used = 0;
+
+	ASSERT_GE(second, 0);
+	ASSERT_EQ(0, provider_counter(self->p, "tick", 0));
+	ASSERT_EQ(1, provider_counter(self->p, "tock", 0));
+	for (__u64 i = 0; i < 8; i++)
+		used = write_add(buf, used, i == 7, &i, sizeof(i));
+	e.pids = (uintptr_t)pids;
+	e.nr_pids = 1;
+	ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
+	ASSERT_EQ(1, call(second, ETW_IOC_SESSION_ENABLE, &e));
+	ASSERT_EQ(16, write_number(self->p, 0, 1));
+	ASSERT_EQ((ssize_t)used, write(self->p, buf, used));
+	EXPECT_EQ(9, session_provider(self->fd, self->name).filtered);
+	EXPECT_EQ(9, session_provider(second, self->name).filtered);
+	pids[0] = getpid();
+	ASSERT_EQ(1, call(second, ETW_IOC_SESSION_ENABLE, &e));
+	ASSERT_EQ(16, write_number(self->p, 0, 1));
+	ASSERT_EQ((ssize_t)used, write(self->p, buf, used));
+	EXPECT_EQ(18, session_provider(self->fd, self->name).filtered);
+	EXPECT_EQ(0, session_provider(self->fd, self->name).written);
+	EXPECT_EQ(9, session_provider(second, self->name).filtered);
+	EXPECT_EQ(9, session_provider(second, self->name).written);
+	close(second);
+}
+
 /* Who sleeps in poll is woken by the change itself. */
 TEST_F(edges, poll_wakes)
 {

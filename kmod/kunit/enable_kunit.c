@@ -230,6 +230,7 @@ static void check_class(u32 number)
 	CHECK(targets->usual_nesting == usual, number, targets->usual_nesting);
 	CHECK((targets == &etw_no_targets) == !nr, number, nr);
 	CHECK(targets->all_filtered == (with_filter == nr), with_filter, nr);
+	CHECK(targets->unusual == (targets->all_filtered || targets->source != ETW_SOURCE_MONOTONIC), with_filter, targets->source);
 	CHECK(!targets->t[nr].relays, number, nr);
 	for (k = 0; k < nr; k++) {
 		CHECK(!special || targets->t[k].special, number, k);
@@ -306,7 +307,7 @@ static void write_one(u32 number)
 
 	preempt_disable();
 	targets = etw_targets_of(&classes[number]);
-	if (!(targets->all_filtered && etw_rejected(targets, NULL)) && etw_begin(&event, targets, NULL))
+	if (!(targets->all_filtered && etw_rejected(targets, NULL, 1)) && etw_begin(&event, targets, NULL))
 		etw_end_vec(&event, &vec, 1);
 	preempt_enable();
 	for (i = 0; i < NR_SESSIONS; i++) {

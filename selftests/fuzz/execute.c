@@ -198,6 +198,11 @@ static void race_begin(struct worker *w, enum race what, uint8_t *at, size_t siz
 		usleep(20);
 }
 
+static bool racing(const struct worker *w)
+{
+	return atomic_load(&w->order->what);
+}
+
 static void race_end(struct worker *w)
 {
 	pthread_mutex_lock(&w->order->lock);
@@ -247,6 +252,9 @@ static uint64_t place(struct worker *w, unsigned int which, uint64_t where, cons
 	size_t more = where >> 8, at;
 	uintptr_t mapping;
 
+	/* the racer has one order at a time, and may be at work in its memory */
+	if (racing(w) && ((where & 0xff) == WHERE_CHANGING || (where & 0xff) == WHERE_FLICKERING))
+		where = WHERE_OK;
 	switch (where & 0xff) {
 	case WHERE_NULL:
 		return 0;
@@ -692,12 +700,9 @@ static void our_ioctl(struct worker *w, const struct call *c, struct table *tabl
 	if (op->size) {
 		size = make_struct(w, op, c, s, table);
 		where = arg_of(op, c, "at");
-		/* the racer has one order at a time */
-		if (atomic_load(&w->order->what) && ((where & 0xff) == WHERE_CHANGING || (where & 0xff) == WHERE_FLICKERING))
-			where = WHERE_OK;
 		address = place(w, 0, where, s, size, table);
 	}
-	if (atomic_load(&w->order->what))
+	if (racing(w))
 		times = 4;
 	while (times--) {
 		result = ioctl(fd, op->cmd, address);
@@ -708,11 +713,7 @@ static void our_ioctl(struct worker *w, const struct call *c, struct table *tabl
 		else if (op->args[1].kind == KIND_NEW)
 			file_put(table, arg_of(op, c, "new"), result);
 	}
-	if (atomic_load(&w->order->what)) {
-		race_end(w);
-		return;
-	}
-	if (op->size && ((where & 0xff) == WHERE_OK || (where & 0xff) == WHERE_ODD))
+	if (op->size && !racing(w) && ((where & 0xff) == WHERE_OK || (where & 0xff) == WHERE_ODD))
 		for (i = 0; i < GUARD; i++)
 			if (((uint8_t *)address)[size + i] != GUARD_BYTE) {
 				complain("%s wrote behind its structure", op->name);
@@ -1043,8 +1044,6 @@ static bool other_call(struct worker *w, const struct call *c, struct table *t)
 		memset(buf, 0, 256);
 		put(buf, arg_of(op, c, "word"), 8);
 		result = ioctl(fd, arg_of(op, c, "command"), place(w, 1, arg_of(op, c, "at"), buf, 256, t));
-		if (atomic_load(&w->order->what))
-			race_end(w);
 		break;
 	case OP_OPEN:
 		result = open("/dev/etw", (arg_of(op, c, "flags") & (O_ACCMODE | O_NONBLOCK)) | O_CLOEXEC);
@@ -1108,9 +1107,12 @@ static bool other_call(struct worker *w, const struct call *c, struct table *t)
 		static __thread uint8_t events[4096];
 		size_t size = make_write(arg_of(op, c, "number"), arg_of(op, c, "shape") % NR_SHAPES, events);
 		const size_t cut = arg_of(op, c, "cut");
+		const void *from;
 
 		size = cut < size ? size - cut : size;
-		result = write(fd, (void *)place(w, 0, arg_of(op, c, "at") & 0xff, events, size, t), size);
+		from = (void *)place(w, 0, arg_of(op, c, "at") & 0xff, events, size, t);
+		for (int times = racing(w) ? 4 : 1; times; times--)
+			result = write(fd, from, size);
 		break;
 	}
 	case OP_SEEK:
@@ -1210,6 +1212,8 @@ unsigned int worker_run(struct worker *w, const struct program *p, struct table 
 			our_ioctl(w, &p->calls[i], table);
 		else
 			child |= other_call(w, &p->calls[i], table);
+		if (racing(w))
+			race_end(w);
 		doing = NULL;
 		if (!child)
 			go = after(arg, i + 1);
