@@ -16,7 +16,9 @@
 DEFINE_PER_CPU(int, etw_nesting);
 
 /* Its list ends at once. */
-struct etw_targets etw_no_targets = { .usual_nesting = ETW_MAX_NESTING, .all_filtered = true, .unusual = true, .t = { { .relays = NULL } } };
+struct etw_targets etw_no_targets = {
+	.usual_nesting = ETW_MAX_NESTING, .all_filtered = true, .unusual = true, .t = { { .relays = NULL } }
+};
 
 notrace void etw_copy(u8 *to, const u8 *from, u32 len)
 {

@@ -26,8 +26,8 @@ struct etw_moment {
 };
 
 /*
- * Preemption is off, and etw_nesting counts the caller, from before the first run to after the last; @moment is of zeros before. Process
- * context. @trusted: without limits of rate and room. 0; ENOBUFS or EMSGSIZE if not every session took all.
+ * Preemption is off, and etw_nesting counts the caller, from before the first run to after the last; @moment is of zeros before.
+ * Process context. @trusted: without limits of rate and room. 0; ENOBUFS or EMSGSIZE if not every session took all.
  */
 int etw_write_run(const struct etw_class *class, const struct etw_run *run, struct etw_moment *moment, bool trusted);
 /* The same to the target alone whose relays are @only. */
