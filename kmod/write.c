@@ -15,9 +15,14 @@
 
 DEFINE_PER_CPU(int, etw_nesting);
 
-/* Its list ends at once. */
+static const struct etw_filter nobody;
+static DEFINE_PER_CPU(struct etw_counts, unwanted);
+
 struct etw_targets etw_no_targets = {
-	.usual_nesting = ETW_MAX_NESTING, .all_filtered = true, .unusual = true, .t = { { .relays = NULL } }
+	.usual_nesting = ETW_MAX_NESTING,
+	.all_filtered = true,
+	.unusual = true,
+	.t = { { .relays = &etw_no_relays, .true_relays = &etw_no_relays, .counts = &unwanted, .filter = &nobody }, { .relays = NULL } },
 };
 
 notrace void etw_copy(u8 *to, const u8 *from, u32 len)

@@ -53,7 +53,7 @@ struct etw_targets {
 	 * asks for both.
 	 */
 	int usual_nesting;
-	bool all_filtered;			/* every target has a filter of tasks, or there is none */
+	bool all_filtered;			/* every target has a filter of tasks; ask etw_rejected() */
 	bool unusual;				/* all_filtered, or a @source that is not the usual one */
 	u8 source;				/* read once for all targets that have it */
 	const struct etw_class *class;
@@ -61,7 +61,7 @@ struct etw_targets {
 	struct etw_target t[];			/* and one that ends the list */
 };
 
-/* Those of a class that nobody wants; so a class always has some. */
+/* Those of a class that nobody wants, so that a class always has some: all_filtered, by a filter that rejects every task. */
 extern struct etw_targets etw_no_targets;
 
 /* One event on its way, in the registers of its probe. */
@@ -92,18 +92,19 @@ static __always_inline bool etw_filter_may_pass(const struct etw_filter *f, cons
 }
 
 /*
- * Does nobody want the @nr records: no target, or all their filters of tasks reject them for certain? Then they have been counted
- * in each. If not, the long way decides and counts. Calls nothing, so that a rejection saves no registers.
+ * Of targets->all_filtered: does nobody want the @nr records, as the filters of tasks of all targets reject them for certain? Then
+ * they have been counted in each. If not, the long way decides and counts. Calls nothing, so that a rejection saves no
+ * registers.
  */
 static __always_inline bool etw_rejected(const struct etw_targets *targets, const struct task_struct *subject, const u64 nr)
 {
-	const struct etw_target *t;
+	const struct etw_target *t = targets->t;
 
-	for (t = targets->t; t->relays; t++) {
+	do {
 		if (unlikely(etw_filter_may_pass(t->filter, subject)))
 			goto undo;
 		etw_count_add(nr, t->counts->filtered);
-	}
+	} while ((++t)->relays);
 	return true;
 undo:
 	while (t-- > targets->t)

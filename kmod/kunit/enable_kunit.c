@@ -231,7 +231,7 @@ static void check_class(u32 number)
 	CHECK((targets == &etw_no_targets) == !nr, number, nr);
 	CHECK(targets->all_filtered == (with_filter == nr), with_filter, nr);
 	CHECK(targets->unusual == (targets->all_filtered || targets->source != ETW_SOURCE_MONOTONIC), with_filter, targets->source);
-	CHECK(!targets->t[nr].relays, number, nr);
+	CHECK(!targets->t[nr ?: 1].relays, number, nr);	/* where there is none, one that rejects all */
 	for (k = 0; k < nr; k++) {
 		CHECK(!special || targets->t[k].special, number, k);
 		special += targets->t[k].special;
