@@ -22,7 +22,10 @@ struct etw_targets etw_no_targets = {
 	.usual_nesting = ETW_MAX_NESTING,
 	.all_filtered = true,
 	.unusual = true,
-	.t = { { .relays = &etw_no_relays, .true_relays = &etw_no_relays, .counts = &unwanted, .filter = &nobody }, { .relays = NULL } },
+	.t = {
+		{ .relays = &etw_no_relays, .true_relays = &etw_no_relays, .counts = &unwanted, .filter = &nobody },
+		{ .relays = NULL },
+	},
 };
 
 notrace void etw_copy(u8 *to, const u8 *from, u32 len)
