@@ -87,8 +87,8 @@ def main():
                          'min': 191.5, 'max': 204, 'bytes': 30.2, 'lost': 0, 'events': 27500, 'consumer': 90, 'median': 192.5},
                'a result, field by field', first)
         result(data['results'][0]['bytes'] is None, 'what is not known is null', data['results'][0])
-        result('| etw | record | 192 [192..204] | 254 | 440 | 30.2 | 0 | 90 |' in text, 'a row, its spread beside it', text)
-        result('| lttng | record | 953 [950..960] |  |  | - | 3 | 290 |' in text, 'a row with sessions not measured', text)
+        result('| etw | record | 192 [192..204] | 254 | 440 | 45 | 147 | 30.2 | 0 | 90 |' in text, 'a row, its spread and its clock beside it', text)
+        result('| lttng | record | 953 [950..960] |  |  | 45 | 908 | - | 3 | 290 |' in text, 'a row with sessions not measured', text)
         result('| etw | record | 1.0 [0.9..1.1] |\n| ftrace | record | 2.0 [1.9..2.1] |\n| lttng | record | ? |\n' in text,
                'times as multiples of ours, and none where the spread is wide', text)
         _, short = report('summary', os.path.join(work, 'json'))
