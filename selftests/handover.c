@@ -4,7 +4,7 @@
  * as it is asked for. It needs the provider "test"; it must not know how the relay works inside.
  *
  * On User-Mode Linux writer and reader are two threads of the host, so this is a real race, in the order of memory that
- * the host's processor has. ETW_HANDOVERS: how many in each mode (30000).
+ * the host's processor has. ETW_HANDOVERS: how many in each mode (200000).
  *
  * Each packet in hand must be the next (R3), whole, with every record as it was emitted and in its order (R1, R2), must
  * not change until it is put (R3), and in the end every event emitted was delivered, overwritten or counted as lost (R4).
@@ -62,7 +62,7 @@ FIXTURE_SETUP(handover)
 	const char *number = getenv("ETW_HANDOVERS");
 	struct etw_session_create create = session_small(unique("handover"));
 
-	self->wanted = (number ? strtoul(number, NULL, 10) : 30000) / TESTS + 1;
+	self->wanted = (number ? strtoul(number, NULL, 10) : 200000) / TESTS + 1;
 	self->dev = device_open();
 	ASSERT_GE(self->dev, 0);
 	if (!generator_there())

@@ -317,7 +317,10 @@ TEST_F(provider, heads)
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		used = write_add(buf, 0, e, &n, sizeof(n));
 		memcpy(buf + used, &wrong[i], sizeof(wrong[i]));
+		/* after a good one, and alone */
 		EXPECT_EQ(-1, write(p, buf, used + 16));
+		EXPECT_EQ(EINVAL, errno);
+		EXPECT_EQ(-1, write(p, buf + used, 16));
 		EXPECT_EQ(EINVAL, errno);
 	}
 	for (size_t len = 1; len < 16; len++) {
