@@ -60,6 +60,7 @@ other lines etw,shared 0 0 0 lines
 other lines probe,shared 1 1 1 lines
 '''
 
+
 def report(*args):
     done = subprocess.run([REPORT, *args], capture_output=True, text=True)
     return done.returncode, done.stdout

@@ -37,6 +37,7 @@ GOOD = '''\
 5 1 5000 ffffffffc0001010 9
 '''
 
+
 def run(work, stores):
     paths = {name: os.path.join(work, name) for name in ('stores', 'kallsyms')}
     for name, text in (('stores', stores), ('kallsyms', KALLSYMS)):

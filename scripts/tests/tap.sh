@@ -33,6 +33,10 @@ holds()
 	result $tap_status "$tap_name" "$(tail -n 1 <<<"$tap_said")"
 }
 
+# For holds, of a command whose status the test has kept in $status.
+# shellcheck disable=SC2154  # it is the test's
+status_is() { [ "$status" = "$1" ] || { echo "status $status"; return 1; }; }
+
 # nothing NAME TEXT: there is no TEXT, which says what is wrong.
 nothing()
 {
