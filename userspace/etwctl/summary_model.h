@@ -459,7 +459,6 @@ bool sum_cpu_wanted(const struct summary *s, uint32_t cpu);
 /* summary_task.c */
 struct sum_thread *sum_thread_get(struct summary *s, int32_t tid);
 struct sum_thread *sum_thread_find(struct summary *s, int32_t tid);
-void sum_thread_pid(struct summary *s, struct sum_thread *t, int32_t pid);
 void sum_thread_name(struct summary *s, struct sum_thread *t, struct sum_text name);
 void sum_thread_end(struct summary *s, int32_t tid);
 void sum_task_event(struct summary *s, const struct sum_event *e);

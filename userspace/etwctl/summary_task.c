@@ -74,22 +74,30 @@ struct sum_thread *sum_thread_find(struct summary *s, int32_t tid)
 	return t;
 }
 
-struct sum_thread *sum_thread_get(struct summary *s, int32_t tid)
+static struct sum_thread *thread_new(struct summary *s, int32_t tid, struct sum_proc *proc)
 {
-	struct sum_thread *t = sum_thread_find(s, tid);
+	struct sum_thread *t = sum_alloc(1, sizeof(*t));
 
-	if (t)
-		return t;
-	t = sum_alloc(1, sizeof(*t));
 	t->tid = tid;
 	t->seq = ++s->thread_seq;
 	t->doing = SUM_UNTOLD;
-	t->proc = proc_new(s, tid);
-	t->proc->provisional = true;
-	t->proc->threads = 1;
+	t->proc = proc;
+	proc->threads++;
 	HASH_ADD_INT(s->threads, tid, t);
 	decide_wanted(s, t);
 	return t;
+}
+
+struct sum_thread *sum_thread_get(struct summary *s, int32_t tid)
+{
+	struct sum_thread *t = sum_thread_find(s, tid);
+	struct sum_proc *p;
+
+	if (t)
+		return t;
+	p = proc_new(s, tid);
+	p->provisional = true;
+	return thread_new(s, tid, p);
 }
 
 static void name_proc(struct sum_thread *t)
@@ -103,7 +111,7 @@ static void name_proc(struct sum_thread *t)
 	p->named_by_leader = leader;
 }
 
-void sum_thread_pid(struct summary *s, struct sum_thread *t, int32_t pid)
+static void sum_thread_pid(struct summary *s, struct sum_thread *t, int32_t pid)
 {
 	struct sum_proc *p;
 
@@ -119,6 +127,18 @@ void sum_thread_pid(struct summary *s, struct sum_thread *t, int32_t pid)
 	t->proc = p;
 	name_proc(t);
 	decide_wanted(s, t);
+}
+
+/* The thread @tid of the process @pid: one that is new needs no process of its own first. */
+static struct sum_thread *thread_of(struct summary *s, int32_t tid, int32_t pid)
+{
+	struct sum_thread *t = sum_thread_find(s, tid);
+
+	if (!t && pid > 0)
+		return thread_new(s, tid, proc_get(s, pid));
+	t = sum_thread_get(s, tid);
+	sum_thread_pid(s, t, pid);
+	return t;
 }
 
 void sum_thread_name(struct summary *s, struct sum_thread *t, struct sum_text name)
@@ -165,8 +185,7 @@ static void fork_event(struct summary *s, const struct sum_event *e)
 		if (old)
 			HASH_DEL(s->procs, old);
 	}
-	t = sum_thread_get(s, e->fork.child_tid);
-	sum_thread_pid(s, t, e->fork.child_pid);
+	t = thread_of(s, e->fork.child_tid, e->fork.child_pid);
 	sum_thread_name(s, t, e->fork.child_name);
 	t->proc->kernel |= kernel;
 	if (e->fork.child_tid == e->fork.child_pid)
@@ -221,8 +240,7 @@ void sum_task_event(struct summary *s, const struct sum_event *e)
 	case SUM_DUMP_TASK:
 		if (e->task.tid <= 0)
 			break;
-		t = sum_thread_get(s, e->task.tid);
-		sum_thread_pid(s, t, e->task.pid);
+		t = thread_of(s, e->task.tid, e->task.pid);
 		sum_thread_name(s, t, e->task.name);
 		t->proc->kernel |= e->task.kernel;
 		break;
@@ -236,7 +254,7 @@ void sum_task_event(struct summary *s, const struct sum_event *e)
 		break;
 	}
 	if (e->kind != SUM_FOREIGN && e->kind != SUM_DUMP_TASK && e->kind != SUM_DUMP_DISK && e->tid > 0 && e->pid > 0)
-		sum_thread_pid(s, sum_thread_get(s, e->tid), e->pid);
+		thread_of(s, e->tid, e->pid);
 }
 
 static void faults_merge(struct sum_proc *into, const struct sum_proc *from)

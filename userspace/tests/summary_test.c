@@ -433,6 +433,32 @@ static void test_lives(void)
 	end("who ran: process known late, exec by another thread");
 }
 
+/* Memory is as much as there were processes: a thread whose process is told when it is first seen needs no other for a while. */
+static void test_rows(void)
+{
+	struct sum_event f = { .fork = { .child_name = text("sh"), .parent_tid = 10 } };
+	int n = 0;
+
+	begin(NULL, NULL, 0);
+	dump_task(10, 10, "make", false);
+	for (int i = 0; i < 100; i++) {
+		f.fork.child_tid = f.fork.child_pid = 100 + i % 50;	/* each number twice */
+		by(0, 10, 10);
+		feed(f, SUM_FORK, 10 + 10 * i);
+		f.fork.child_tid += 1000;				/* a thread of it */
+		by(0, f.fork.child_pid, f.fork.child_pid);
+		feed(f, SUM_FORK, 11 + 10 * i);
+		by(1, 2000 + i, f.fork.child_pid);			/* and one that nothing told of */
+		feed((struct sum_event){ 0 }, SUM_OTHER, 12 + 10 * i);
+	}
+	finish(2000);
+	for (struct sum_proc *p = s->all; p; p = p->next)
+		n++;
+	EQ(n, 100 + 3);	/* and make, idle, writeback */
+	EQ(proc_of(100)->threads, 3);
+	end("who ran: a row for each process, and no more");
+}
+
 static void test_loss(void)
 {
 	static const struct sum_gap gaps[] = { { .cpu = 0, .from = 1000, .to = 2000 } };
@@ -1492,6 +1518,7 @@ int main(void)
 	test_edges();
 	test_wake_race();
 	test_lives();
+	test_rows();
 	test_loss();
 	test_filter();
 	test_two_traces();
