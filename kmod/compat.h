@@ -70,13 +70,31 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set, vm_f
 #endif
 
 /*
- * Add to a counter of this CPU, a u64, with preemption off. User-Mode Linux has no instruction for it, and what it has instead
- * asks the host to hold back signals, which takes longer than all the rest of an event.
+ * Where this CPU's variables are, with preemption off: found once for all that an event does there. x86 has it in a segment
+ * register, and a single CPU needs none; elsewhere each access would ask for the CPU anew, which in User-Mode Linux is a call.
+ * etw_cpu_add() is for counters, u64, that interrupts raise too: what User-Mode Linux has for that asks the host to hold back
+ * signals, which takes longer than all the rest of an event.
  */
-#ifdef CONFIG_UML
-#define etw_count_add(nr, counter)		local64_add(nr, (local64_t *)this_cpu_ptr(&(counter)))
+#if defined(CONFIG_SMP) && (!defined(CONFIG_X86_64) || defined(CONFIG_UML))
+struct etw_cpu {
+	unsigned long offset;
+};
+
+#define etw_cpu()				((struct etw_cpu){ __my_cpu_offset })
+#define etw_cpu_ptr(cpu, pointer)		SHIFT_PERCPU_PTR(pointer, (cpu).offset)
+#define etw_cpu_read(cpu, variable)		READ_ONCE(*etw_cpu_ptr(cpu, &(variable)))
+#define etw_cpu_inc(cpu, variable)		(*etw_cpu_ptr(cpu, &(variable)) += 1)
+#define etw_cpu_dec(cpu, variable)		(*etw_cpu_ptr(cpu, &(variable)) -= 1)
+#define etw_cpu_add(cpu, variable, nr)		local64_add(nr, (local64_t *)etw_cpu_ptr(cpu, &(variable)))
 #else
-#define etw_count_add(nr, counter)		this_cpu_add(counter, nr)
+struct etw_cpu {
+};
+
+#define etw_cpu()				((struct etw_cpu){ })
+#define etw_cpu_read(cpu, variable)		((void)(cpu), __this_cpu_read(variable))
+#define etw_cpu_inc(cpu, variable)		do { (void)(cpu); __this_cpu_inc(variable); } while (0)
+#define etw_cpu_dec(cpu, variable)		do { (void)(cpu); __this_cpu_dec(variable); } while (0)
+#define etw_cpu_add(cpu, variable, nr)		do { (void)(cpu); this_cpu_add(variable, nr); } while (0)
 #endif
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)

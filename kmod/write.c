@@ -107,7 +107,7 @@ notrace void etw_target_lose(const struct etw_target *t, unsigned int cause, u32
 	if (r != &etw_no_relay)
 		for (i = 0; i < nr; i++)
 			etw_relay_lose(r, cause, etw_relay_now(r, t->source));
-	etw_count_add(nr, t->counts->lost[cause]);
+	etw_cpu_add(etw_cpu(), t->counts->lost[cause], nr);
 }
 
 /* Nested deeper than contexts can nest: something we call is traced. */
@@ -141,7 +141,7 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 	}
 	etw_relay_reserve(r, now + r->clock_offset, t->source, len, &res);
 	if (!res.to) {
-		etw_count_add(1, t->counts->lost[res.cause]);
+		etw_cpu_add(etw_cpu(), t->counts->lost[res.cause], 1);
 		return false;
 	}
 	to = put_header(&res, t->class_id, tid, tgid);
@@ -156,7 +156,7 @@ static notrace bool write_target(const struct etw_class *class, const struct etw
 	records = etw_relay_commit(r, &res);
 	if (records)
 		etw_relay_deliver(r, res.slot, res.at, records);
-	etw_count_add(1, t->counts->written);
+	etw_cpu_add(etw_cpu(), t->counts->written, 1);
 	return true;
 }
 
@@ -167,7 +167,7 @@ notrace void etw_write(const struct etw_event *event, const struct etw_target *f
 
 	for (t = from; t->relays; t++) {
 		if (t->filtered && !etw_target_wants(t, event->subject, vec, nr)) {
-			etw_count_add(1, t->counts->filtered);
+			etw_cpu_add(etw_cpu(), t->counts->filtered, 1);
 			continue;
 		}
 		write_target(event->targets->class, t, t->source == event->targets->source ? event->now : etw_clock_read(t->source),

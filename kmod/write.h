@@ -69,6 +69,7 @@ struct etw_event {
 	const struct etw_targets *targets;
 	const struct task_struct *subject;
 	u64 now;				/* a reading of targets->source */
+	struct etw_cpu cpu;
 };
 
 void etw_nested(const struct etw_targets *targets);
@@ -99,16 +100,17 @@ static __always_inline bool etw_filter_may_pass(const struct etw_filter *f, cons
 static __always_inline bool etw_rejected(const struct etw_targets *targets, const struct task_struct *subject, const u64 nr)
 {
 	const struct etw_target *t = targets->t;
+	const struct etw_cpu cpu = etw_cpu();
 
 	do {
 		if (unlikely(etw_filter_may_pass(t->filter, subject)))
 			goto undo;
-		etw_count_add(nr, t->counts->filtered);
+		etw_cpu_add(cpu, t->counts->filtered, nr);
 	} while ((++t)->relays);
 	return true;
 undo:
 	while (t-- > targets->t)
-		etw_count_add(-nr, t->counts->filtered);
+		etw_cpu_add(cpu, t->counts->filtered, -nr);
 	return false;
 }
 
@@ -127,11 +129,12 @@ static __always_inline const struct etw_targets *etw_targets_of(const struct etw
  */
 static __always_inline bool etw_begin(struct etw_event *event, const struct etw_targets *targets, const struct task_struct *subject)
 {
+	const struct etw_cpu cpu = etw_cpu();
 	int nesting;
 	u64 now;
 
-	__this_cpu_inc(etw_nesting);	/* before the clock: FLUSH asks whether it interrupted somebody with an old reading */
-	nesting = __this_cpu_read(etw_nesting);
+	etw_cpu_inc(cpu, etw_nesting);	/* before the clock: FLUSH asks whether it interrupted somebody with an old reading */
+	nesting = etw_cpu_read(cpu, etw_nesting);
 	if (likely(nesting <= targets->usual_nesting)) {
 		now = etw_clock_read(ETW_SOURCE_MONOTONIC);
 	} else if (nesting <= ETW_MAX_NESTING) {
@@ -140,7 +143,7 @@ static __always_inline bool etw_begin(struct etw_event *event, const struct etw_
 		etw_nested(targets);
 		return false;
 	}
-	*event = (struct etw_event){ targets, subject, now };
+	*event = (struct etw_event){ targets, subject, now, cpu };
 	ETW_STEP(NULL, BEGUN, 0);
 	return true;
 }
@@ -149,7 +152,7 @@ static __always_inline bool etw_begin(struct etw_event *event, const struct etw_
 static __always_inline void etw_end_vec(const struct etw_event *event, const struct etw_vec *vec, unsigned int nr)
 {
 	etw_write(event, event->targets->t, vec, nr);
-	__this_cpu_dec(etw_nesting);
+	etw_cpu_dec(event->cpu, etw_nesting);
 }
 
 /* What is left to do for an event that met something unusual at target @t. */
@@ -230,7 +233,7 @@ static __always_inline void etw_end_short(const struct etw_event *event, const v
 	u32 records;
 
 	do {
-		struct etw_relay *r = __this_cpu_read(*t->relays);
+		struct etw_relay *r = etw_cpu_read(event->cpu, *t->relays);
 		struct etw_reservation res __uninitialized;
 		struct etw_record_compact *h;
 
@@ -249,14 +252,14 @@ static __always_inline void etw_end_short(const struct etw_event *event, const v
 			etw_copy_words((u8 *)(h + 1), payload, len);
 		ETW_STEP(r, PART, res.at);
 		records = etw_relay_commit(r, &res);
-		etw_count_add(1, t->counts->written);
+		etw_cpu_add(event->cpu, t->counts->written, 1);
 		ETW_STEP(r, COUNTED, res.at);
 		if (unlikely(records)) {
 			etw_write_rest(&(struct etw_rest){ *event, t + 1, payload, len, records, r, res.slot, res.at });
 			break;
 		}
 	} while ((++t)->relays);
-	__this_cpu_dec(etw_nesting);
+	etw_cpu_dec(event->cpu, etw_nesting);
 }
 
 /*

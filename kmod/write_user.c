@@ -132,7 +132,7 @@ static noinline int write_target(const struct etw_run *run, const struct etw_tar
 		if (run->nr > 1)
 			return write_each(run, t, moment, limited);
 		if (!etw_target_wants(t, NULL, &vec, 1)) {
-			etw_count_add(1, t->counts->filtered);
+			etw_cpu_add(etw_cpu(), t->counts->filtered, 1);
 			return 0;
 		}
 	}
@@ -163,12 +163,12 @@ static noinline int write_target(const struct etw_run *run, const struct etw_tar
 		/* the relay counted one */
 		for (records = 1; records < run->nr; records++)
 			etw_relay_lose(r, res.cause, etw_relay_now(r, t->source));
-		etw_count_add(run->nr, t->counts->lost[res.cause]);
+		etw_cpu_add(etw_cpu(), t->counts->lost[res.cause], run->nr);
 		return -ENOBUFS;
 	}
 	copy_run(run, t, &res, res.extended);
 	records = etw_relay_commit_records(r, &res, run->nr);
-	etw_count_add(run->nr, t->counts->written);
+	etw_cpu_add(etw_cpu(), t->counts->written, run->nr);
 	if (records)
 		etw_relay_deliver(r, res.slot, res.at, records);
 	return 0;
@@ -210,6 +210,7 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 	const u8 *payload = run->first + sizeof(struct etw_write);
 	const u32 nr = one ? 1 : run->nr;
 	const u64 cost = limited ? cost_of(nr, size) : 0;
+	const struct etw_cpu cpu = etw_cpu();
 	u64 most = monotonic + BURST_NS;
 	int worst = 0, err;
 
@@ -217,7 +218,7 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 		OPTIMIZER_HIDE_VAR(payload);	/* or two registers are taken where one does */
 	OPTIMIZER_HIDE_VAR(most);		/* or it is computed for each target */
 	for (; t->relays; t++) {
-		struct etw_relay *r = __this_cpu_read(*t->relays);
+		struct etw_relay *r = etw_cpu_read(cpu, *t->relays);
 		const bool checked = limited && within_limits(t, r, monotonic, most, size, cost);
 		struct etw_reservation res __uninitialized;
 		struct etw_record_compact *h;
@@ -243,7 +244,7 @@ static __always_inline int write_all(const struct etw_target *t, const struct et
 			copy_run(run, t, &res, false);
 		}
 		records = etw_relay_commit_records(r, &res, nr);
-		etw_count_add(nr, t->counts->written);
+		etw_cpu_add(cpu, t->counts->written, nr);
 		if (unlikely(records))
 			etw_relay_deliver(r, res.slot, res.at, records);
 	}
