@@ -5,10 +5,11 @@
  *
  * Writing "CPUS ROUNDS EVENTS INSTANCE" to the parameter native makes ROUNDS rounds. In each of them a thread on each of CPUS
  * CPUs makes EVENTS events of each tracer, one tracer after the other and all threads at the same time. INSTANCE is the tracefs
- * instance that has the generator's tracepoint enabled. Reading it gives a line a tracer, thousandths of nanoseconds an event
- * of the slowest CPU, over the rounds:
+ * instance that has the generator's tracepoint enabled. Reading it gives lines, of the slowest CPU, over the rounds:
  *
- *   CPUS TRACER MIN LOWER-QUARTILE MEDIAN MAX LOWER-QUARTILE-OF-EVEN-ROUNDS LOWER-QUARTILE-OF-ODD-ROUNDS
+ *   CPUS time TRACER MIN LOWER-QUARTILE MEDIAN UPPER-QUARTILE MAX    thousandths of nanoseconds an event
+ *   CPUS rest TRACER ...   the same without what the clock took in that round
+ *   CPUS part TRACER ...   thousandths: this project's rest of the TRACER's in that round
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -129,16 +130,17 @@ static noinline void run_masking(unsigned int n)
 	}
 }
 
+enum { LOOP, CLOCK, ETW, FTRACE, RING, THIS_CPU, MASKING, TRACEPOINT, NR_TRACERS };
+
 static const struct {
 	const char *name;
 	void (*run)(unsigned int n);
 	bool slow;			/* a sixteenth of the events does */
-} tracers[] = {
-	{ "loop", run_loop }, { "clock", run_clock }, { "etw", run_etw }, { "ftrace", run_ftrace }, { "ring", run_ring },
-	{ "this_cpu", run_this_cpu }, { "masking", run_masking, true }, { "tracepoint", run_tracepoint, true },
+} tracers[NR_TRACERS] = {
+	[LOOP] = { "loop", run_loop }, [CLOCK] = { "clock", run_clock }, [ETW] = { "etw", run_etw },
+	[FTRACE] = { "ftrace", run_ftrace }, [RING] = { "ring", run_ring }, [THIS_CPU] = { "this_cpu", run_this_cpu },
+	[MASKING] = { "masking", run_masking, true }, [TRACEPOINT] = { "tracepoint", run_tracepoint, true },
 };
-
-#define NR_TRACERS ARRAY_SIZE(tracers)
 
 static DEFINE_MUTEX(lock);
 static unsigned int cpus, rounds, events;
@@ -218,15 +220,34 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Of every second round, from @first on. */
-static u32 quartile_of_half(const u32 *of, u32 *scratch, unsigned int first)
+static u32 time_of(unsigned int tracer, unsigned int round)
 {
-	unsigned int i, n = 0;
+	return samples[tracer * rounds + round];
+}
 
-	for (i = first; i < rounds; i += 2)
-		scratch[n++] = of[i];
-	sort(scratch, n, sizeof(*scratch), compare, NULL);
-	return scratch[n / 4];
+static u32 rest_of(unsigned int tracer, unsigned int round)
+{
+	const u32 time = time_of(tracer, round);
+
+	return time - min(time, time_of(CLOCK, round));
+}
+
+/* Both are of one round: whatever slows the machine down for a while slows both. */
+static u32 part_of(unsigned int tracer, unsigned int round)
+{
+	return min_t(u64, rest_of(ETW, round) * 1000ULL / max(rest_of(tracer, round), 1U), U32_MAX);
+}
+
+static int line(char *text, int len, const char *what, u32 (*of)(unsigned int tracer, unsigned int round), unsigned int tracer,
+		u32 *scratch)
+{
+	unsigned int i;
+
+	for (i = 0; i < rounds; i++)
+		scratch[i] = of(tracer, i);
+	sort(scratch, rounds, sizeof(*scratch), compare, NULL);
+	return len + sysfs_emit_at(text, len, "%u %s %s %u %u %u %u %u\n", cpus, what, tracers[tracer].name, scratch[0],
+				   scratch[rounds / 4], scratch[rounds / 2], scratch[rounds * 3 / 4], scratch[rounds - 1]);
 }
 
 static int get(char *text, const struct kernel_param *param)
@@ -237,14 +258,13 @@ static int get(char *text, const struct kernel_param *param)
 
 	mutex_lock(&lock);
 	s = samples && !failed ? kvcalloc(rounds, sizeof(*s), GFP_KERNEL) : NULL;
-	for (t = 0; s && t < NR_TRACERS; t++) {
-		const u32 *of = samples + t * rounds;
-		const u32 even = quartile_of_half(of, s, 0), odd = quartile_of_half(of, s, 1);
-
-		memcpy(s, of, rounds * sizeof(*s));
-		sort(s, rounds, sizeof(*s), compare, NULL);
-		len += sysfs_emit_at(text, len, "%u %s %u %u %u %u %u %u\n", cpus, tracers[t].name,
-				     s[0], s[rounds / 4], s[rounds / 2], s[rounds - 1], even, odd);
+	if (s) {
+		for (t = 0; t < NR_TRACERS; t++)
+			len = line(text, len, "time", time_of, t, s);
+		for (t = ETW; t <= RING; t++)
+			len = line(text, len, "rest", rest_of, t, s);
+		for (t = FTRACE; t <= RING; t++)
+			len = line(text, len, "part", part_of, t, s);
 	}
 	kvfree(s);
 	mutex_unlock(&lock);
