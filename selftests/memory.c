@@ -89,12 +89,15 @@ TEST_F(memory, exhausted)
 TEST_F(memory, taken_in_pieces)
 {
 	struct etw_session_create create = session_small("piece");
-	int fds[64], n, err = 0;
+	int fds[ETW_MAX_SESSIONS], n, err = 0;
 
-	/* what the last of them took before it failed is free again: not so much that it passes for what has to stay */
-	create.subbuf_size = 1 << 20;
+	/*
+	 * what the last of them found too little for itself stays, and what it took before it failed is free again: together not
+	 * so much that it passes for what has to stay
+	 */
+	create.subbuf_size = 1 << 18;
 	create.nr_subbufs = 8;
-	for (n = 0; n < 64; n++) {
+	for (n = 0; n < (int)ETW_MAX_SESSIONS; n++) {
 		snprintf((char *)create.name, sizeof(create.name), "piece-%d", n);
 		fds[n] = session_make(self->dev, &create);
 		err = fds[n];
