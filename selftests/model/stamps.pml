@@ -157,7 +157,7 @@ byte position;
 /*
  * One event, from etw_begin() to the end.
  *
- * [etw_begin]: __this_cpu_inc etw_nesting; __this_cpu_read etw_nesting; etw_clock_read; etw_clock_read; -etw_nested
+ * [etw_begin]: etw_cpu_inc etw_nesting; etw_cpu_read etw_nesting; etw_clock_read; etw_clock_read; -etw_nested
  * [etw_relay_try_reserve]: READ_ONCE reserve; READ_ONCE last_seen; READ_ONCE current_slot; READ_ONCE position;
  *	etw_try_cmpxchg64_local last_seen; READ_ONCE extend_at; -READ_ONCE base; etw_try_cmpxchg64_local reserve;
  *	WRITE_ONCE extend_at
