@@ -105,7 +105,7 @@ TEST_F(late_writer, flush_times_out)
 /* Nothing is open, but a writer has read the clock before FLUSH did: its record is promised. */
 TEST_F(late_writer, flush_waits_for_an_old_reading)
 {
-	struct hold hold = { self->cpu, scaled(200), "begin" };
+	struct hold hold = { self->cpu, scaled(500), "begin" };
 	pid_t pid;
 
 	if (!self->cpu)
@@ -119,7 +119,7 @@ TEST_F(late_writer, flush_waits_for_an_old_reading)
 /* Nothing that was reserved before it is missing after it. */
 TEST_F(late_writer, stop_waits)
 {
-	struct hold hold = { self->cpu, scaled(200) };
+	struct hold hold = { self->cpu, scaled(500) };
 	pid_t pid;
 
 	if (!self->cpu)
@@ -133,7 +133,7 @@ TEST_F(late_writer, stop_waits)
 /* When DISABLE returns no event comes any more, not even the one that had begun. */
 TEST_F(late_writer, disable_waits)
 {
-	struct hold hold = { self->cpu, scaled(200) };
+	struct hold hold = { self->cpu, scaled(500) };
 	pid_t pid;
 
 	if (!self->cpu)
