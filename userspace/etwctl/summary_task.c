@@ -136,7 +136,8 @@ static struct sum_thread *thread_of(struct summary *s, int32_t tid, int32_t pid)
 
 	if (!t && pid > 0)
 		return thread_new(s, tid, proc_get(s, pid));
-	t = sum_thread_get(s, tid);
+	if (!t)
+		t = sum_thread_get(s, tid);
 	sum_thread_pid(s, t, pid);
 	return t;
 }
