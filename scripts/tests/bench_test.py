@@ -48,7 +48,7 @@ LISTED = '''\
 '''
 
 # Thousandths: 16 without the clock of ours, 48 and 32 of theirs. On two CPUs all of it took longer in some rounds, and ours more
-# of ftrace's time in a quarter of them, but not of the ring's.
+# of ftrace's time in a stretch of them, but not of the ring's.
 NATIVE = '''\
 native 1 time clock 36000 36000 36100 36200 40000
 native 1 time etw 51500 52000 52500 53000 90000
@@ -145,7 +145,7 @@ def main():
                'met: native on 1 CPU, part of the ring of ftrace alone: 0.50 of' in said, 'half of their time', said)
         result('met: native on 2 CPUs, part of the ring of ftrace alone: 0.50 of' in said, 'a machine that is slow for a while', said)
         result('not measured: native on 2 CPUs, part of ftrace' in said and status == 1 and
-               'could not be measured: native on 2 CPUs, part of ftrace: 0.33, but half of the rounds from 0.33 to 0.37' in said,
+               'could not be measured: native on 2 CPUs, part of ftrace: 0.33, but stretches from 0.33 to 0.37' in said,
                'rounds that do not agree are not told', text, status, said)
         result(report('steady', os.path.join(work, 'lines'))[0] == 1, 'and fail', said)
         result('met: cache lines of two CPUs, etw' in said and 'missed: cache lines of two CPUs, probe: 1.0 of at most 0' in said,

@@ -9,7 +9,8 @@
  *
  *   CPUS time TRACER MIN LOWER-QUARTILE MEDIAN UPPER-QUARTILE MAX    thousandths of nanoseconds an event
  *   CPUS rest TRACER ...   the same without what the clock took in that round
- *   CPUS part TRACER ...   thousandths: this project's rest of the TRACER's in that round
+ *   CPUS part TRACER MIN LOWEST MEDIAN HIGHEST MAX   thousandths: this project's rest of the TRACER's in that round; LOWEST and
+ *							HIGHEST are medians of stretches of an eighth of the rounds
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -250,6 +251,27 @@ static int line(char *text, int len, const char *what, u32 (*of)(unsigned int tr
 				   scratch[rounds / 4], scratch[rounds / 2], scratch[rounds * 3 / 4], scratch[rounds - 1]);
 }
 
+#define STRETCHES 8
+
+static int part_line(char *text, int len, unsigned int tracer, u32 *scratch)
+{
+	u32 lowest = U32_MAX, highest = 0;
+	unsigned int s, i, n;
+
+	for (s = 0; s < STRETCHES; s++) {
+		for (n = 0, i = s * rounds / STRETCHES; i < (s + 1) * rounds / STRETCHES; i++)
+			scratch[n++] = part_of(tracer, i);
+		sort(scratch, n, sizeof(*scratch), compare, NULL);
+		lowest = min(lowest, scratch[n / 2]);
+		highest = max(highest, scratch[n / 2]);
+	}
+	for (i = 0; i < rounds; i++)
+		scratch[i] = part_of(tracer, i);
+	sort(scratch, rounds, sizeof(*scratch), compare, NULL);
+	return len + sysfs_emit_at(text, len, "%u part %s %u %u %u %u %u\n", cpus, tracers[tracer].name, scratch[0], lowest,
+				   scratch[rounds / 2], highest, scratch[rounds - 1]);
+}
+
 static int get(char *text, const struct kernel_param *param)
 {
 	unsigned int t;
@@ -264,7 +286,7 @@ static int get(char *text, const struct kernel_param *param)
 		for (t = ETW; t <= RING; t++)
 			len = line(text, len, "rest", rest_of, t, s);
 		for (t = FTRACE; t <= RING; t++)
-			len = line(text, len, "part", part_of, t, s);
+			len = part_line(text, len, t, s);
 	}
 	kvfree(s);
 	mutex_unlock(&lock);
