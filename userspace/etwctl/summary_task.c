@@ -88,18 +88,6 @@ static struct sum_thread *thread_new(struct summary *s, int32_t tid, struct sum_
 	return t;
 }
 
-struct sum_thread *sum_thread_get(struct summary *s, int32_t tid)
-{
-	struct sum_thread *t = sum_thread_find(s, tid);
-	struct sum_proc *p;
-
-	if (t)
-		return t;
-	p = proc_new(s, tid);
-	p->provisional = true;
-	return thread_new(s, tid, p);
-}
-
 static void name_proc(struct sum_thread *t)
 {
 	struct sum_proc *p = t->proc;
@@ -111,7 +99,7 @@ static void name_proc(struct sum_thread *t)
 	p->named_by_leader = leader;
 }
 
-static void sum_thread_pid(struct summary *s, struct sum_thread *t, int32_t pid)
+static void thread_pid(struct summary *s, struct sum_thread *t, int32_t pid)
 {
 	struct sum_proc *p;
 
@@ -129,17 +117,28 @@ static void sum_thread_pid(struct summary *s, struct sum_thread *t, int32_t pid)
 	decide_wanted(s, t);
 }
 
-/* The thread @tid of the process @pid: one that is new needs no process of its own first. */
+/* The thread @tid of the process @pid, 0 not known: a new one has a process of its own only then. */
 static struct sum_thread *thread_of(struct summary *s, int32_t tid, int32_t pid)
 {
 	struct sum_thread *t = sum_thread_find(s, tid);
+	struct sum_proc *p;
 
-	if (!t && pid > 0)
-		return thread_new(s, tid, proc_get(s, pid));
-	if (!t)
-		t = sum_thread_get(s, tid);
-	sum_thread_pid(s, t, pid);
-	return t;
+	if (t) {
+		thread_pid(s, t, pid);
+		return t;
+	}
+	if (pid > 0) {
+		p = proc_get(s, pid);
+	} else {
+		p = proc_new(s, tid);
+		p->provisional = true;
+	}
+	return thread_new(s, tid, p);
+}
+
+struct sum_thread *sum_thread_get(struct summary *s, int32_t tid)
+{
+	return thread_of(s, tid, 0);
 }
 
 void sum_thread_name(struct summary *s, struct sum_thread *t, struct sum_text name)

@@ -239,14 +239,22 @@ static u32 part_of(unsigned int tracer, unsigned int round)
 	return min_t(u64, rest_of(ETW, round) * 1000ULL / max(rest_of(tracer, round), 1U), U32_MAX);
 }
 
+/* Rounds @begin to @end - 1, in order; how many they are. */
+static unsigned int sorted(u32 *to, u32 (*of)(unsigned int tracer, unsigned int round), unsigned int tracer, unsigned int begin,
+			   unsigned int end)
+{
+	unsigned int i, n = 0;
+
+	for (i = begin; i < end; i++)
+		to[n++] = of(tracer, i);
+	sort(to, n, sizeof(*to), compare, NULL);
+	return n;
+}
+
 static int line(char *text, int len, const char *what, u32 (*of)(unsigned int tracer, unsigned int round), unsigned int tracer,
 		u32 *scratch)
 {
-	unsigned int i;
-
-	for (i = 0; i < rounds; i++)
-		scratch[i] = of(tracer, i);
-	sort(scratch, rounds, sizeof(*scratch), compare, NULL);
+	sorted(scratch, of, tracer, 0, rounds);
 	return len + sysfs_emit_at(text, len, "%u %s %s %u %u %u %u %u\n", cpus, what, tracers[tracer].name, scratch[0],
 				   scratch[rounds / 4], scratch[rounds / 2], scratch[rounds * 3 / 4], scratch[rounds - 1]);
 }
@@ -256,18 +264,14 @@ static int line(char *text, int len, const char *what, u32 (*of)(unsigned int tr
 static int part_line(char *text, int len, unsigned int tracer, u32 *scratch)
 {
 	u32 lowest = U32_MAX, highest = 0;
-	unsigned int s, i, n;
+	unsigned int s, n;
 
 	for (s = 0; s < STRETCHES; s++) {
-		for (n = 0, i = s * rounds / STRETCHES; i < (s + 1) * rounds / STRETCHES; i++)
-			scratch[n++] = part_of(tracer, i);
-		sort(scratch, n, sizeof(*scratch), compare, NULL);
+		n = sorted(scratch, part_of, tracer, s * rounds / STRETCHES, (s + 1) * rounds / STRETCHES);
 		lowest = min(lowest, scratch[n / 2]);
 		highest = max(highest, scratch[n / 2]);
 	}
-	for (i = 0; i < rounds; i++)
-		scratch[i] = part_of(tracer, i);
-	sort(scratch, rounds, sizeof(*scratch), compare, NULL);
+	sorted(scratch, part_of, tracer, 0, rounds);
 	return len + sysfs_emit_at(text, len, "%u part %s %u %u %u %u %u\n", cpus, tracers[tracer].name, scratch[0], lowest,
 				   scratch[rounds / 2], highest, scratch[rounds - 1]);
 }
