@@ -371,15 +371,6 @@ static void settle_window(struct reader *rd)
 
 /* ---------------------------------------------------------------- sorting what was found */
 
-uint64_t summary_io_bytes(const struct sum_io io[SUM_NR_OPS])
-{
-	uint64_t sum = 0;
-
-	for (int op = 0; op < SUM_NR_OPS; op++)
-		sum += io[op].bytes;
-	return sum;
-}
-
 uint64_t summary_io_count(const struct sum_io io[SUM_NR_OPS])
 {
 	uint64_t sum = 0;
@@ -397,44 +388,18 @@ const char *summary_disk_name(const struct sum_disk *d, char buf[SUMMARY_DISK_NA
 	return buf;
 }
 
-/* Larger first; then by number, so that equal traces give equal reports. */
-#define ORDER(x, y, nx, ny) ((x) != (y) ? ((x) > (y) ? -1 : 1) : (nx) != (ny) ? ((nx) < (ny) ? -1 : 1) : 0)
-
-static int by_cpu_time(const void *a, const void *b)
-{
-	const struct sum_proc *x = *(struct sum_proc *const *)a, *y = *(struct sum_proc *const *)b;
-
-	return ORDER(x->run.cpu_ns, y->run.cpu_ns, x->pid, y->pid);
-}
-
-static int by_faults(const void *a, const void *b)
-{
-	const struct sum_proc *x = *(struct sum_proc *const *)a, *y = *(struct sum_proc *const *)b;
-
-	return ORDER(x->faults->total, y->faults->total, x->pid, y->pid);
-}
-
 static int by_disk_bytes(const void *a, const void *b)
 {
 	const struct sum_disk *x = *(struct sum_disk *const *)a, *y = *(struct sum_disk *const *)b;
 
-	return ORDER(summary_io_bytes(x->io), summary_io_bytes(y->io), x->dev, y->dev);
-}
-
-static int by_share_bytes(const void *a, const void *b)
-{
-	const struct sum_share *x = *(struct sum_share *const *)a, *y = *(struct sum_share *const *)b;
-
-	if (x->key.proc == y->key.proc)
-		return ORDER(summary_io_bytes(x->io), summary_io_bytes(y->io), x->key.disk->dev, y->key.disk->dev);
-	return ORDER(summary_io_bytes(x->io), summary_io_bytes(y->io), x->key.proc->pid, y->key.proc->pid);
+	return SUM_ORDER(sum_io_bytes(x->io), sum_io_bytes(y->io), x->dev, y->dev);
 }
 
 static int by_duration(const void *a, const void *b)
 {
 	const struct sum_activity *x = *(struct sum_activity *const *)a, *y = *(struct sum_activity *const *)b;
 
-	return ORDER(x->end - x->begin, y->end - y->begin, x->begin, y->begin);
+	return SUM_ORDER(x->end - x->begin, y->end - y->begin, x->begin, y->begin);
 }
 
 static int by_kind_time(const void *a, const void *b)
@@ -442,42 +407,38 @@ static int by_kind_time(const void *a, const void *b)
 	const struct sum_act_kind *x = *(struct sum_act_kind *const *)a, *y = *(struct sum_act_kind *const *)b;
 
 	if (strcmp(x->provider, y->provider))
-		return ORDER(x->duration.sum, y->duration.sum, strcmp(x->provider, y->provider), 0);
-	return ORDER(x->duration.sum, y->duration.sum, strcmp(x->name, y->name), 0);
+		return SUM_ORDER(x->duration.sum, y->duration.sum, strcmp(x->provider, y->provider), 0);
+	return SUM_ORDER(x->duration.sum, y->duration.sum, strcmp(x->name, y->name), 0);
 }
 
 static int by_count(const void *a, const void *b)
 {
 	const struct summary_class *x = a, *y = b;
 
-	return ORDER(x->count, y->count, x->cls->index, y->cls->index);
+	return SUM_ORDER(x->count, y->count, x->cls->index, y->cls->index);
 }
 
 static int by_provider(const void *a, const void *b)
 {
 	const struct summary_provider *x = a, *y = b;
 
-	return ORDER(x->count, y->count, strcmp(x->name, y->name), 0);
+	return SUM_ORDER(x->count, y->count, strcmp(x->name, y->name), 0);
 }
 
 static void sort_tasks(struct summary_report *r)
 {
-	unsigned int nr = 0;
-
-	for (struct sum_proc *p = r->s->all; p; p = p->next)
-		nr++;
-	r->runs = sum_alloc(nr, sizeof(*r->runs));
-	r->faulters = sum_alloc(nr, sizeof(*r->faulters));
+	r->runs = sum_alloc(r->s->nr_all, sizeof(*r->runs));
+	r->faulters = sum_alloc(r->s->nr_all, sizeof(*r->faulters));
 	for (struct sum_proc *p = r->s->all; p; p = p->next) {
 		if (p->root)
 			continue;
-		if (p != r->s->idle && (p->run.cpu_ns || p->run.switches || p->run.wakeup.count || p->run.wait_ns))
+		if (p != r->s->idle && sum_proc_has_run(p))
 			r->runs[r->nr_runs++] = p;
 		if (p->faults)
 			r->faulters[r->nr_faulters++] = p;
 	}
-	qsort(r->runs, r->nr_runs, sizeof(*r->runs), by_cpu_time);
-	qsort(r->faulters, r->nr_faulters, sizeof(*r->faulters), by_faults);
+	qsort(r->runs, r->nr_runs, sizeof(*r->runs), sum_by_cpu_time);
+	qsort(r->faulters, r->nr_faulters, sizeof(*r->faulters), sum_by_faults);
 }
 
 static void sort_disks(struct summary_report *r)
@@ -493,7 +454,7 @@ static void sort_disks(struct summary_report *r)
 	HASH_ITER(hh, r->s->shares, sh, tmp)
 		r->shares[r->nr_shares++] = sh;
 	qsort(r->disks, r->nr_disks, sizeof(*r->disks), by_disk_bytes);
-	qsort(r->shares, r->nr_shares, sizeof(*r->shares), by_share_bytes);
+	qsort(r->shares, r->nr_shares, sizeof(*r->shares), sum_by_share_bytes);
 }
 
 static void sort_activities(struct summary_report *r)
@@ -572,7 +533,7 @@ static struct summary *new_analysis(struct reader *rd, uint32_t **cpus)
 		.nr_pids = f->nr_pids,
 		.comms = f->comms,
 		.nr_comms = f->comms ? list_len(f->comms) : 0,
-		.keep = rd->r.top,
+		.top = rd->r.top,
 	};
 	unsigned int nr_gaps;
 	struct sum_gap *gaps = find_gaps(&rd->r, &nr_gaps);

@@ -44,7 +44,7 @@ struct summary_report {
 	struct summary_cause *causes;
 	unsigned int nr_causes;
 	uint64_t events, bytes;
-	/* Sorted, most important first. */
+	/* Sorted, most important first. Rows that the analysis has only counted (s->forgotten) would follow. */
 	struct sum_proc **runs, **faulters;
 	struct sum_disk **disks;
 	struct sum_share **shares;
@@ -64,8 +64,7 @@ extern const char *const summary_op_names[SUM_NR_OPS];
 extern const char *const summary_area_names[SUM_NR_AREAS];
 extern const char *const summary_access_names[SUM_NR_ACCESS];
 
-/* Bytes and count of all operations on a disk, or of a process on it. */
-uint64_t summary_io_bytes(const struct sum_io io[SUM_NR_OPS]);
+/* Of all operations on a disk, or of a process on it. */
 uint64_t summary_io_count(const struct sum_io io[SUM_NR_OPS]);
 
 /* "sda", or "8:0" if no event told the name. */

@@ -47,6 +47,7 @@ static void put(struct sum_activity *a)
 	while (a && !--a->refs) {
 		struct sum_activity *parent = a->parent;
 
+		a->proc->refs--;
 		free(a->start_fields);
 		free(a->stop_fields);
 		free(a->ios);
@@ -515,7 +516,7 @@ static bool goes_before(const struct sum_activity *a, const struct sum_activity 
 
 static void keep(struct summary *s, struct sum_activity *a)
 {
-	unsigned int max = s->filter.keep, i;
+	unsigned int max = s->filter.top, i;
 
 	if (!max || s->nr_acts < max) {
 		if (s->nr_acts == s->max_acts) {
@@ -629,6 +630,7 @@ static void start(struct summary *s, const struct sum_event *e, struct sum_threa
 	a->task = e->act.task;
 	a->start_fields = copy(e->act.fields);
 	a->proc = t ? t->proc : s->idle;
+	a->proc->refs++;
 	a->begin = a->at = e->time;
 	a->cpu_wanted = sum_cpu_wanted(s, e->cpu);
 	a->wanted = !s->filter.nr_pids && !s->filter.nr_comms;

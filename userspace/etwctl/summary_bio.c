@@ -141,6 +141,49 @@ struct sum_share *sum_share_get(struct summary *s, struct sum_proc *p, struct su
 	return sh;
 }
 
+unsigned int sum_share_count(struct summary *s, struct sum_proc *p, struct sum_share **one)
+{
+	struct sum_share *sh, key = { 0 };
+	struct sum_disk *d, *tmp;
+	unsigned int nr = 0;
+
+	*one = NULL;
+	key.key.proc = p;
+	HASH_ITER(hh, s->disks, d, tmp) {
+		key.key.disk = d;
+		HASH_FIND(hh, s->shares, &key.key, sizeof(key.key), sh);
+		if (sh) {
+			*one = sh;
+			nr++;
+		}
+	}
+	return nr;
+}
+
+void sum_share_free(struct summary *s, struct sum_share *sh)
+{
+	HASH_DEL(s->shares, sh);
+	sum_io_clear(sh->io);
+	free(sh);
+}
+
+uint64_t sum_io_bytes(const struct sum_io io[SUM_NR_OPS])
+{
+	uint64_t bytes = 0;
+
+	for (int op = 0; op < SUM_NR_OPS; op++)
+		bytes += io[op].bytes;
+	return bytes;
+}
+
+void sum_io_clear(struct sum_io io[SUM_NR_OPS])
+{
+	for (int op = 0; op < SUM_NR_OPS; op++) {
+		sum_hist_clear(&io[op].latency);
+		sum_hist_clear(&io[op].service);
+	}
+}
+
 struct sum_bio *sum_bio_new(struct summary *s, const struct sum_event *e, int32_t tid, bool guessed)
 {
 	struct sum_bio *bio = sum_alloc(1, sizeof(*bio));
@@ -165,6 +208,7 @@ struct sum_bio *sum_bio_new(struct summary *s, const struct sum_event *e, int32_
 		bio->wanted &= !s->filter.nr_pids && !s->filter.nr_comms;
 		bio->proc = s->idle;
 	}
+	bio->proc->refs++;
 	sum_activity_io(s, bio);
 	return bio;
 }
@@ -173,6 +217,7 @@ struct sum_bio *sum_bio_new(struct summary *s, const struct sum_event *e, int32_
 void sum_bio_free(struct summary *s, struct sum_bio *bio)
 {
 	sum_activity_io_end(s, bio, NULL, 0);
+	bio->proc->refs--;
 	free(bio);
 }
 
@@ -302,6 +347,7 @@ void sum_bio_done(struct summary *s, struct sum_disk *d, struct sum_bio *bio, ui
 			sum_io_add(&d->io[bio->op], bio->nr, bio->failed);
 	}
 	sum_activity_io_end(s, bio, d, time);
+	bio->proc->refs--;
 	free(bio);
 }
 

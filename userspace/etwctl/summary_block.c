@@ -292,7 +292,6 @@ static void share_merge(struct summary *s, struct sum_share *from)
 		into->io[op].bytes += from->io[op].bytes;
 		into->io[op].errors += from->io[op].errors;
 		sum_hist_merge(&into->io[op].latency, &from->io[op].latency);
-		sum_hist_clear(&from->io[op].latency);
 	}
 	into->guessed += from->guessed;
 }
@@ -318,16 +317,7 @@ void sum_block_finish(struct summary *s)
 		if (sum_proc_root(sh->key.proc) == sh->key.proc && sh->key.disk->whole == sh->key.disk)
 			continue;
 		share_merge(s, sh);
-		HASH_DEL(s->shares, sh);
-		free(sh);
-	}
-}
-
-static void io_clear(struct sum_io io[SUM_NR_OPS])
-{
-	for (int op = 0; op < SUM_NR_OPS; op++) {
-		sum_hist_clear(&io[op].latency);
-		sum_hist_clear(&io[op].service);
+		sum_share_free(s, sh);
 	}
 }
 
@@ -337,14 +327,11 @@ void sum_block_free(struct summary *s)
 	struct sum_disk *d, *dtmp;
 
 	sum_block_finish(s);
-	HASH_ITER(hh, s->shares, sh, tmp) {
-		HASH_DEL(s->shares, sh);
-		io_clear(sh->io);
-		free(sh);
-	}
+	HASH_ITER(hh, s->shares, sh, tmp)
+		sum_share_free(s, sh);
 	HASH_ITER(hh, s->disks, d, dtmp) {
 		HASH_DEL(s->disks, d);
-		io_clear(d->io);
+		sum_io_clear(d->io);
 		free(d->bios);
 		free(d->flushes);
 		free(d);

@@ -18,6 +18,7 @@ bool sum_disk_may_be_part(const struct sum_disk *part, const struct sum_disk *di
 void sum_disk_name(struct summary *s, const struct sum_event *e);
 
 struct sum_share *sum_share_get(struct summary *s, struct sum_proc *p, struct sum_disk *d);
+void sum_io_clear(struct sum_io io[SUM_NR_OPS]);
 void sum_io_add(struct sum_io *io, uint64_t sectors, bool failed);
 
 /* Bios. One that is in no request yet is in its disk's list; sum_bio_done() counts and frees it. */

@@ -6,7 +6,7 @@
  * reported as the middle of its bucket: the error is at most 1/(2 * SUM_HIST_SUB) of the value, 0.8 %. Minimum, maximum,
  * count and sum are exact.
  *
- * There is one for each process that ever was, most of which have few values: these are kept as a list of buckets first.
+ * There is one for each process, most of which have few values: these are kept as a list of buckets first.
  */
 #ifndef ETWCTL_SUMMARY_HIST_H
 #define ETWCTL_SUMMARY_HIST_H

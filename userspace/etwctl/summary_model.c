@@ -9,14 +9,11 @@
 
 static struct sum_proc *special(struct summary *s, int32_t pid, const char *name)
 {
-	struct sum_proc *p = sum_alloc(1, sizeof(*p));
+	struct sum_proc *p = sum_proc_new(s, pid);
 
-	p->pid = pid;
 	memcpy(p->name, name, strlen(name));
 	p->named_by_leader = true;
 	p->kernel = true;
-	*s->all_tail = p;
-	s->all_tail = &p->next;
 	return p;
 }
 
@@ -154,6 +151,7 @@ bool summary_event(struct summary *s, const struct sum_event *e)
 		sum_fault_event(s, e);
 	else if (e->kind >= SUM_START && e->kind <= SUM_SUSPEND)
 		sum_activity_event(s, e);
+	sum_proc_forget(s);
 	return true;
 }
 
@@ -164,7 +162,6 @@ void summary_finish(struct summary *s, uint64_t end)
 	sum_sched_finish(s, end);
 	sum_activity_finish(s, end);
 	sum_block_finish(s);
-	sum_task_finish(s);
 }
 
 void summary_free(struct summary *s)
@@ -174,6 +171,7 @@ void summary_free(struct summary *s)
 	sum_block_free(s);
 	sum_task_free(s);
 	sum_activity_free(s);
+	sum_proc_free(s);
 	free(s->cpus);
 	free(s->gaps);
 	free(s);

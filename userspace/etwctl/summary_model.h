@@ -4,8 +4,8 @@
  * Pure code: it must not know libetw, files or output. Times are nanoseconds of one clock for all CPUs; events come in
  * the order of their times.
  *
- * Memory grows with the number of processes, live threads, devices, (process, device) pairs, and activities that are open or
- * kept, not with the trace.
+ * Memory grows with the number of live processes and threads, devices, (process, device) pairs of these, and activities that are
+ * open or kept, not with the trace; where all rows are to be shown also with the number of all processes.
  */
 #ifndef ETWCTL_SUMMARY_MODEL_H
 #define ETWCTL_SUMMARY_MODEL_H
@@ -159,12 +159,18 @@ struct sum_proc {
 	bool kernel;
 	bool provisional;		/* made for a thread whose process is not known */
 	bool writeback;
+	bool leader_freed;		/* its first thread */
+	bool ended;			/* whoever has its number now is another */
+	bool kept;			/* while the ended are looked through */
 	struct sum_proc *root;		/* a provisional one that turned out to be part of another */
 	uint32_t threads;		/* seen */
+	uint32_t alive;			/* of these */
+	uint32_t refs;			/* of bios under way, activities, and provisional ones */
+	struct sum_share *only;		/* while the ended are looked through: of the only disk it used, or NULL */
 	struct sum_run run;
 	struct sum_faults *faults;	/* NULL: none */
 	struct sum_proc *next;		/* in order of appearance */
-	UT_hash_handle hh;		/* by pid, the living */
+	UT_hash_handle hh;		/* by pid, those not ended */
 };
 
 enum sum_state { SUM_UNKNOWN, SUM_RUNNING, SUM_RUNNABLE, SUM_SLEEPING };
@@ -388,6 +394,7 @@ struct sum_gap {
  * @from, @to: from <= time < to; an interval counts as far as it lies inside, an I/O, a wake-up or an activity if it ends
  *	inside.
  * @nr_pids: numbers of threads or processes, 0 all. @nr_comms: shell patterns for thread names. @nr_cpus: CPUs.
+ * @top: the first rows of each list of processes, shares and activities to keep, 0 all. The others are counted.
  */
 struct sum_filter {
 	uint64_t from, to;
@@ -397,7 +404,7 @@ struct sum_filter {
 	unsigned int nr_comms;
 	const uint32_t *cpus;
 	unsigned int nr_cpus;
-	unsigned int keep;		/* activities to keep one by one, the longest; 0 all */
+	unsigned int top;
 };
 
 struct summary {
@@ -416,6 +423,12 @@ struct summary {
 	struct sum_thread *threads;
 	struct sum_proc *procs;		/* by pid, living */
 	struct sum_proc *all, **all_tail;
+	unsigned int nr_all;
+	unsigned int nr_ended;		/* since the ended were last looked through */
+	struct {
+		uint64_t runs, faulters, shares;	/* rows */
+		uint64_t guessed;
+	} forgotten;
 	struct sum_proc *idle;
 	struct sum_proc *writeback;
 	struct sum_disk *disks;
@@ -462,10 +475,34 @@ struct sum_thread *sum_thread_find(struct summary *s, int32_t tid);
 void sum_thread_name(struct summary *s, struct sum_thread *t, struct sum_text name);
 void sum_thread_end(struct summary *s, int32_t tid);
 void sum_task_event(struct summary *s, const struct sum_event *e);
-struct sum_proc *sum_proc_root(struct sum_proc *p);
+/* The task @tid does not exist any more. */
+void sum_thread_freed(struct summary *s, int32_t tid);
 bool sum_name_is_worker(const char *name);
-void sum_task_finish(struct summary *s);
 void sum_task_free(struct summary *s);
+
+/* summary_proc.c */
+struct sum_proc *sum_proc_new(struct summary *s, int32_t pid);
+struct sum_proc *sum_proc_find(struct summary *s, int32_t pid);
+struct sum_proc *sum_proc_get(struct summary *s, int32_t pid);
+/* Whom the report names: @p, or the process that it turned out to be part of. */
+struct sum_proc *sum_proc_root(struct sum_proc *p);
+/* The provisional @p is part of @root: what was counted for it is @root's. */
+void sum_proc_found(struct sum_proc *p, struct sum_proc *root);
+/* A thread of @p has ended, or belongs to another. */
+void sum_proc_leave(struct summary *s, struct sum_proc *p);
+void sum_proc_leader_freed(struct summary *s, struct sum_proc *p);
+/* Another process has its number. */
+void sum_proc_end(struct summary *s, struct sum_proc *p);
+/* Between two events: frees what no row will be made of. */
+void sum_proc_forget(struct summary *s);
+void sum_proc_free(struct summary *s);
+
+/* For qsort. Larger first; then by number, so that equal traces give equal reports. */
+#define SUM_ORDER(x, y, nx, ny) ((x) != (y) ? ((x) > (y) ? -1 : 1) : (nx) != (ny) ? ((nx) < (ny) ? -1 : 1) : 0)
+int sum_by_cpu_time(const void *a, const void *b);	/* struct sum_proc ** */
+int sum_by_faults(const void *a, const void *b);	/* these have some */
+int sum_by_share_bytes(const void *a, const void *b);	/* struct sum_share ** */
+bool sum_proc_has_run(const struct sum_proc *p);
 
 /* summary_sched.c */
 void sum_sched_event(struct summary *s, const struct sum_event *e);
@@ -478,6 +515,10 @@ void sum_block_finish(struct summary *s);
 void sum_block_free(struct summary *s);
 struct sum_disk *sum_disk_find(struct summary *s, uint32_t dev);
 struct sum_disk *sum_disk_whole(struct sum_disk *d);
+uint64_t sum_io_bytes(const struct sum_io io[SUM_NR_OPS]);
+/* Disks that @p used; *@one: the share of one of them, or NULL. */
+unsigned int sum_share_count(struct summary *s, struct sum_proc *p, struct sum_share **one);
+void sum_share_free(struct summary *s, struct sum_share *sh);
 
 /* summary_activity.c */
 void sum_activity_event(struct summary *s, const struct sum_event *e);

@@ -246,12 +246,8 @@ void sum_sched_event(struct summary *s, const struct sum_event *e)
 	runs(s, e->cpu, e->tid, e->time);
 	if (e->kind == SUM_WAKING || e->kind == SUM_WAKEUP || e->kind == SUM_WAKEUP_NEW)
 		wake_event(s, e);
-	if (e->kind == SUM_FREE && e->task.tid > 0) {
-		struct sum_thread *t = sum_thread_find(s, e->task.tid);
-
-		if (t && t->state != SUM_RUNNING)
-			sum_thread_end(s, e->task.tid);
-	}
+	if (e->kind == SUM_FREE && e->task.tid > 0)
+		sum_thread_freed(s, e->task.tid);
 }
 
 /* Who runs last runs to the end, which is the last switch of all; who is runnable has waited until then. */

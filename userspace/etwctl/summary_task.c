@@ -16,39 +16,10 @@ static void set_name(char to[SUM_COMM], struct sum_text name)
 	memset(to + len, 0, SUM_COMM - len);
 }
 
-struct sum_proc *sum_proc_root(struct sum_proc *p)
-{
-	while (p->root)
-		p = p->root;
-	return p;
-}
-
 /* Kernel workers, which write back dirty pages among other things. */
 bool sum_name_is_worker(const char *name)
 {
 	return !strncmp(name, "kworker/", 8);
-}
-
-static struct sum_proc *proc_new(struct summary *s, int32_t pid)
-{
-	struct sum_proc *p = sum_alloc(1, sizeof(*p));
-
-	p->pid = pid;
-	*s->all_tail = p;
-	s->all_tail = &p->next;
-	return p;
-}
-
-static struct sum_proc *proc_get(struct summary *s, int32_t pid)
-{
-	struct sum_proc *p;
-
-	HASH_FIND_INT(s->procs, &pid, p);
-	if (!p) {
-		p = proc_new(s, pid);
-		HASH_ADD_INT(s->procs, pid, p);
-	}
-	return p;
 }
 
 static void decide_wanted(struct summary *s, struct sum_thread *t)
@@ -83,6 +54,7 @@ static struct sum_thread *thread_new(struct summary *s, int32_t tid, struct sum_
 	t->doing = SUM_UNTOLD;
 	t->proc = proc;
 	proc->threads++;
+	proc->alive++;
 	HASH_ADD_INT(s->threads, tid, t);
 	decide_wanted(s, t);
 	return t;
@@ -105,13 +77,12 @@ static void thread_pid(struct summary *s, struct sum_thread *t, int32_t pid)
 
 	if (pid <= 0 || (!t->proc->provisional && t->proc->pid == pid))
 		return;
-	p = proc_get(s, pid);
+	p = sum_proc_get(s, pid);
 	p->threads++;
-	if (t->proc->provisional) {
-		/* What was counted for it is added up in the end; @kernel was said of the thread. */
-		t->proc->root = p;
-		p->kernel |= t->proc->kernel;
-	}
+	p->alive++;
+	if (t->proc->provisional)
+		sum_proc_found(t->proc, p);
+	sum_proc_leave(s, t->proc);
 	t->proc = p;
 	name_proc(t);
 	decide_wanted(s, t);
@@ -128,9 +99,9 @@ static struct sum_thread *thread_of(struct summary *s, int32_t tid, int32_t pid)
 		return t;
 	}
 	if (pid > 0) {
-		p = proc_get(s, pid);
+		p = sum_proc_get(s, pid);
 	} else {
-		p = proc_new(s, tid);
+		p = sum_proc_new(s, tid);
 		p->provisional = true;
 	}
 	return thread_new(s, tid, p);
@@ -165,10 +136,25 @@ void sum_thread_end(struct summary *s, int32_t tid)
 		return;
 	sum_activity_thread_end(s, t);
 	HASH_DEL(s->threads, t);
+	sum_proc_leave(s, t->proc);
 	free(t);
-	HASH_FIND_INT(s->procs, &tid, p);
+	p = sum_proc_find(s, tid);
 	if (p)
 		p->named_by_leader = true;
+}
+
+/* One that runs is not over, whatever is said: the number may be used again already, and its last switch was missed. */
+void sum_thread_freed(struct summary *s, int32_t tid)
+{
+	struct sum_thread *t = sum_thread_find(s, tid);
+	struct sum_proc *p;
+
+	if (t && t->state == SUM_RUNNING)
+		return;
+	sum_thread_end(s, tid);
+	p = sum_proc_find(s, tid);
+	if (p)
+		sum_proc_leader_freed(s, p);
 }
 
 /* A new process takes the number: the one before, if any, is kept for the report only. */
@@ -179,11 +165,10 @@ static void fork_event(struct summary *s, const struct sum_event *e)
 
 	sum_thread_end(s, e->fork.child_tid);
 	if (e->fork.child_tid == e->fork.child_pid) {
-		struct sum_proc *old;
+		struct sum_proc *old = sum_proc_find(s, e->fork.child_pid);
 
-		HASH_FIND_INT(s->procs, &e->fork.child_pid, old);
 		if (old)
-			HASH_DEL(s->procs, old);
+			sum_proc_end(s, old);
 	}
 	t = thread_of(s, e->fork.child_tid, e->fork.child_pid);
 	sum_thread_name(s, t, e->fork.child_name);
@@ -257,56 +242,13 @@ void sum_task_event(struct summary *s, const struct sum_event *e)
 		thread_of(s, e->tid, e->pid);
 }
 
-static void faults_merge(struct sum_proc *into, const struct sum_proc *from)
-{
-	if (!from->faults)
-		return;
-	if (!into->faults)
-		into->faults = sum_alloc(1, sizeof(*into->faults));
-	for (int a = 0; a < SUM_NR_AREAS; a++)
-		for (int x = 0; x < SUM_NR_ACCESS; x++)
-			into->faults->n[a][x] += from->faults->n[a][x];
-	into->faults->total += from->faults->total;
-	into->faults->by_kernel += from->faults->by_kernel;
-	into->faults->protection += from->faults->protection;
-}
-
-/* Adds what was counted before a thread's process was known to that process. */
-void sum_task_finish(struct summary *s)
-{
-	for (struct sum_proc *p = s->all; p; p = p->next) {
-		struct sum_proc *root = sum_proc_root(p);
-
-		if (root == p)
-			continue;
-		root->run.cpu_ns += p->run.cpu_ns;
-		root->run.wait_ns += p->run.wait_ns;
-		root->run.switches += p->run.switches;
-		root->run.preempted += p->run.preempted;
-		sum_hist_merge(&root->run.wakeup, &p->run.wakeup);
-		sum_hist_clear(&p->run.wakeup);
-		memset(&p->run, 0, sizeof(p->run));
-		faults_merge(root, p);
-		free(p->faults);
-		p->faults = NULL;
-	}
-}
-
 void sum_task_free(struct summary *s)
 {
 	struct sum_thread *t, *tmp;
-	struct sum_proc *p, *next;
 
 	HASH_ITER(hh, s->threads, t, tmp) {
 		sum_activity_thread_end(s, t);
 		HASH_DEL(s->threads, t);
 		free(t);
-	}
-	HASH_CLEAR(hh, s->procs);
-	for (p = s->all; p; p = next) {
-		next = p->next;
-		sum_hist_clear(&p->run.wakeup);
-		free(p->faults);
-		free(p);
 	}
 }

@@ -91,10 +91,13 @@ static unsigned int rows(const struct summary_report *r, unsigned int nr)
 	return r->top && r->top < nr ? r->top : nr;
 }
 
-static void more(const struct summary_report *r, unsigned int nr, const char *what)
+/* @only_counted: more than the list has. */
+static void more(const struct summary_report *r, unsigned int nr, uint64_t only_counted, const char *what)
 {
-	if (rows(r, nr) < nr)
-		printf("       ... and %s more %s (--top 0 shows all)\n", show_count(nr - rows(r, nr)), what);
+	uint64_t left = nr - rows(r, nr) + only_counted;
+
+	if (left)
+		printf("       ... and %s more %s (--top 0 shows all)\n", show_count(left), what);
 }
 
 /* Seconds since the start of what is looked at. */
@@ -269,7 +272,7 @@ static void show_run(const struct summary_report *r)
 		       ns(p->run.cpu_ns).s, percent(p->run.cpu_ns, all).s, p->run.switches, p->run.preempted,
 		       ns(p->run.wait_ns).s, w->count, quantile(w, 500).s, quantile(w, 990).s, quantile(w, 1000).s);
 	}
-	more(r, r->nr_runs, "processes");
+	more(r, r->nr_runs, s->forgotten.runs, "processes");
 }
 
 static void show_disks(const struct summary_report *r)
@@ -300,12 +303,12 @@ static void show_disks(const struct summary_report *r)
 		if (d->requeued)
 			printf("%-12s %s were given to the device again\n", name, show_count(d->requeued));
 	}
-	more(r, r->nr_disks, "disks");
+	more(r, r->nr_disks, 0, "disks");
 }
 
 static void show_shares(const struct summary_report *r)
 {
-	uint64_t guessed = 0;
+	uint64_t guessed = r->s->forgotten.guessed;
 	char buf[SUMMARY_DISK_NAME];
 
 	printf("\n%74sFROM SUBMISSION\n", "");
@@ -326,7 +329,7 @@ static void show_shares(const struct summary_report *r)
 				       quantile(&io->latency, 990).s, quantile(&io->latency, 1000).s);
 		}
 	}
-	more(r, r->nr_shares, "processes and disks");
+	more(r, r->nr_shares, r->s->forgotten.shares, "processes and disks");
 	for (unsigned int i = 0; i < r->nr_shares; i++)
 		if (r->shares[i]->key.proc->writeback) {
 			printf("        writeback: dirty pages written by kernel workers, whoever made them dirty\n");
@@ -374,7 +377,7 @@ static void show_kinds(const struct summary_report *r)
 		if (k->lossy)
 			printf("    events were lost during %s\n", show_count(k->lossy));
 	}
-	more(r, r->nr_kinds, "kinds of activities");
+	more(r, r->nr_kinds, 0, "kinds of activities");
 }
 
 /* Of one activity: its I/Os worth a line. */
@@ -456,7 +459,7 @@ static void show_faults(const struct summary_report *r)
 			for (int x = 0; x < SUM_NR_ACCESS; x++)
 				n[a] += f->n[a][x];
 		if (!p)
-			more(r, r->nr_faulters, "processes");
+			more(r, r->nr_faulters, r->s->forgotten.faulters, "processes");
 		printf("%7s %-15s %8" PRIu64 " %8" PRIu64 " %8" PRIu64, p ? pid_of(p).s : "", p ? name_of(p).s : "all", f->total,
 		       f->by_kernel, f->protection);
 		for (int a = 0; a < SUM_NR_AREAS; a++)
@@ -484,7 +487,7 @@ static void show_events(const struct summary_report *r)
 		for (unsigned int c = 0; c < rows(r, p->nr_classes); c++)
 			printf("  %-42s %14s %10s\n", p->classes[c].cls->name, show_count(p->classes[c].count),
 			       bytes(p->classes[c].bytes).s);
-		more(r, p->nr_classes, "events");
+		more(r, p->nr_classes, 0, "events");
 	}
 }
 

@@ -5,6 +5,7 @@
  */
 #include "../etwctl/summary_hist.c"
 #include "../etwctl/summary_model.c"
+#include "../etwctl/summary_proc.c"
 #include "../etwctl/summary_task.c"
 #include "../etwctl/summary_sched.c"
 #include "../etwctl/summary_activity.c"
@@ -1254,7 +1255,7 @@ static void test_activity_edges(void)
 {
 	static const struct sum_gap gaps[] = { { .cpu = 0, .from = 120, .to = 200 } };
 	static const int32_t pids[] = { 10 };
-	struct sum_filter f = { .keep = 2 };
+	struct sum_filter f = { .top = 2 };
 
 	/* Without scheduler events nothing is known but the duration and the I/Os; what never stops is so far. */
 	begin(NULL, NULL, 0);
@@ -1359,11 +1360,11 @@ static void test_activity_edges(void)
 	}
 	EQ(sum_thread_find(s, 10)->nr_work <= MAX_DEPTH, 1);
 	EQ(act_kind("")->unfinished, 200000 - MAX_OPEN);
-	s->filter.keep = 1;
+	s->filter.top = 1;
 	finish(300000);
 	end("activity: none is ever stopped");
 
-	f = (struct sum_filter){ .keep = 1 };
+	f = (struct sum_filter){ .top = 1 };
 	begin(&f, NULL, 0);
 	for (unsigned int i = 0; i < 100000; i++) {
 		uint8_t id[16] = { 1 }, before[16] = { 1 };
@@ -1395,16 +1396,131 @@ static uint32_t any(uint32_t below)
 	return (seed >> 33) % below;
 }
 
+/* Rows of a list of @s in order, as (value, pid); returns their number. */
+enum list { RUNS, FAULTERS, SHARES };
+
+struct row {
+	uint64_t value;
+	int32_t pid;
+};
+
+static unsigned int rows_of(struct summary *of, enum list list, struct row *rows, unsigned int max)
+{
+	struct sum_proc **procs = calloc(of->nr_all, sizeof(*procs));
+	struct sum_share **shares = calloc(HASH_COUNT(of->shares) + 1, sizeof(*shares)), *sh, *tmp;
+	unsigned int n = 0;
+
+	for (struct sum_proc *p = of->all; p; p = p->next)
+		if (list == RUNS ? p != of->idle && sum_proc_has_run(p) : list == FAULTERS && p->faults)
+			procs[n++] = p;
+	HASH_ITER(hh, of->shares, sh, tmp)
+		if (list == SHARES)
+			shares[n++] = sh;
+	if (list == SHARES)
+		qsort(shares, n, sizeof(*shares), sum_by_share_bytes);
+	else
+		qsort(procs, n, sizeof(*procs), list == RUNS ? sum_by_cpu_time : sum_by_faults);
+	for (unsigned int i = 0; i < n && i < max; i++)
+		rows[i] = list == SHARES ? (struct row){ sum_io_bytes(shares[i]->io), shares[i]->key.proc->pid } :
+			  (struct row){ list == RUNS ? procs[i]->run.cpu_ns : procs[i]->faults->total, procs[i]->pid };
+	free(procs);
+	free(shares);
+	return n;
+}
+
+/* @few has kept the first rows of @all, and counted the others. */
+static void same_rows(struct summary *all, struct summary *few)
+{
+	uint64_t guessed = few->forgotten.guessed;
+	struct sum_share *sh, *tmp;
+
+	for (enum list list = RUNS; list <= SHARES; list++) {
+		const uint64_t forgotten[] = { few->forgotten.runs, few->forgotten.faulters, few->forgotten.shares };
+		unsigned int top = few->filter.top;
+		struct row x[16], y[16];
+		unsigned int n = rows_of(all, list, x, top);
+
+		EQ(rows_of(few, list, y, top) + forgotten[list], n);
+		for (unsigned int i = 0; i < top && i < n; i++) {
+			EQ(y[i].value, x[i].value);
+			EQ(y[i].pid, x[i].pid);
+		}
+	}
+	HASH_ITER(hh, few->shares, sh, tmp)
+		guessed += sh->guessed;
+	HASH_ITER(hh, all->shares, sh, tmp)
+		guessed -= sh->guessed;
+	EQ(guessed, 0);
+}
+
+/* Ten thousand short processes, of which any may be the largest: those that have ended are not kept. */
+static void test_forget(void)
+{
+	const struct sum_filter first = { .top = 4 };
+	struct summary *all;
+
+	for (int pass = 0; pass < 2; pass++) {
+		uint64_t time = 100;
+
+		seed = 1;
+		begin(pass ? &first : NULL, NULL, 0);
+		dump_disk(1, "ram0");
+		sw(time, 0, 0, 0, 5);
+		for (int i = 0; i < 10000; i++) {
+			int32_t pid = 100 + i % 3000;
+			uint32_t sectors = any(2) * any(50);
+			struct sum_event f = { .fork = { text("job"), 5, pid, pid } }, gone = { .task = { text("job"), pid } };
+
+			/* Not all are known to be processes when they begin. */
+			by(0, 5, 5);
+			if (any(3))
+				feed(f, SUM_FORK, time += 10);
+			wake(SUM_WAKEUP_NEW, time += 10, 0, 5, pid);
+			sw(time += 10, 0, 5, 1, pid);
+			by(0, pid, pid);
+			for (uint32_t n = any(3) ? any(5) : 7; n; n--)
+				feed((struct sum_event){ .fault.address = 0x400000 }, SUM_FAULT_USER, time += any(10));
+			if (sectors)
+				blk(SUM_BIO_QUEUE, time += 10, 1, 8, sectors, R);
+			/* Some are still under way when the process is gone. */
+			if (sectors % 2)
+				blk(SUM_BIO_COMPLETE, time += 10, 1, 8, sectors, R);
+			sw(time += any(1000), 0, pid, 0x10, 5);
+			by(0, 5, 5);
+			feed(gone, SUM_FREE, time += 10);
+			if (sectors && sectors % 2 == 0)
+				blk(SUM_BIO_COMPLETE, time += 10, 1, 8, sectors, R);
+		}
+		finish(time);
+		if (!pass) {
+			all = s;
+			EQ(s->nr_all > 10000, 1);
+			continue;
+		}
+		EQ(s->nr_all < 1000, 1);
+		EQ(s->forgotten.runs > 9000, 1);
+		EQ(s->forgotten.faulters > 6000, 1);
+		EQ(HASH_COUNT(s->shares) < 1000, 1);
+		same_rows(all, s);
+	}
+	summary_free(all);
+	end("ended processes that cannot be among the first rows are only counted");
+}
+
 /* Whatever comes: each CPU's time is all accounted for, and no more of it is given to processes than was busy. */
 static void test_any(void)
 {
 	static const struct sum_gap gaps[] = { { 0, 20000, 30000 }, { 1, 25000, 26000 }, { 0, 70000, 90000 } };
+	static const struct sum_filter top = { .top = 3 };
 	static char bytes[64];
+	struct summary *few, *all_events;
+	uint64_t forgotten = 0;
 
 	for (seed = 1; seed < 60; seed++) {
 		uint64_t time = 1, first = seed, busy = 0, all = 0, given = 0;
 
 		begin(NULL, gaps, first % 2 ? 3 : 0);
+		few = summary_new(&top, gaps, first % 2 ? 3 : 0);
 		for (int i = 0; i < 4000; i++) {
 			struct sum_event e = { 0 };
 			struct sum_text t = { bytes, any(sizeof(bytes)) };
@@ -1470,8 +1586,18 @@ static void test_any(void)
 				}
 			}
 			feed(e, e.kind, time);
+			all_events = s;
+			s = few;
+			feed(e, e.kind, time);
+			s = all_events;
+			if (!any(100))
+				forget_ended(few);
 		}
 		summary_finish(s, time + 100);
+		summary_finish(few, time + 100);
+		same_rows(s, few);
+		forgotten += few->forgotten.runs + few->forgotten.faulters + few->forgotten.shares;
+		summary_free(few);
 		EQ(s->nr_open + HASH_COUNT(s->act_ids), 0);
 		for (unsigned int i = 0; i < s->nr_acts; i++) {
 			const struct sum_activity *a = s->acts[i];
@@ -1508,6 +1634,7 @@ static void test_any(void)
 		summary_free(s);
 		seed = first;
 	}
+	EQ(forgotten > 500, 1);
 	done("any events: all time is accounted for, nothing is counted twice");
 }
 
@@ -1531,6 +1658,7 @@ int main(void)
 	test_activity_moves();
 	test_activity_script();
 	test_activity_edges();
+	test_forget();
 	test_any();
 	printf("1..%d\n", nr);
 	return failed != 0;
