@@ -225,23 +225,42 @@ static void add_targets(struct etw_targets *targets, const struct etw_class *cla
 	}
 }
 
+/* What etw_rejected() asks, made in @room (zeroes) if it is not that of the only target. */
+static const u8 *filter_hash(const struct etw_targets *targets, u8 *room)
+{
+	u32 i;
+
+	for (i = 0; i < targets->nr; i++)
+		if (!targets->t[i].filter)
+			return NULL;
+	if (targets->nr == 1)
+		return targets->t[0].filter->hash;
+	for (i = 0; i < targets->nr; i++)
+		etw_filter_add_hash(room, targets->t[i].filter);
+	return room;
+}
+
 /* The targets of @class as the enablings of all sessions now say, or ERR_PTR(-ENOMEM). */
 static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp)
 {
 	struct etw_targets *targets;
 	struct etw_session *s;
-	size_t matchers = 0;
-	u32 i, nr = 0;
+	u32 nr = 0, nr_filters = 0;
+	size_t matchers = 0, hash;
 
 	list_for_each_entry(s, &etw_root.sessions, node) {
 		const struct etw_enabling *e = wants(s, class);
 
-		nr += !!e;
-		matchers += e ? matcher_size(e) : 0;
+		if (!e)
+			continue;
+		nr++;
+		nr_filters += !!e->filter;
+		matchers += matcher_size(e);
 	}
 	if (!nr || class->rundown)
 		return &etw_no_targets;
-	targets = etw_object_new(ETW_OBJECT_TARGETS, kvzalloc(struct_size(targets, t, nr + 1) + matchers, gfp));
+	hash = nr_filters == nr && nr > 1 ? ETW_FILTER_HASH : 0;
+	targets = etw_object_new(ETW_OBJECT_TARGETS, kvzalloc(struct_size(targets, t, nr + 1) + matchers + hash, gfp));
 	if (!targets)
 		return ERR_PTR(-ENOMEM);
 	targets->class = class;
@@ -250,10 +269,8 @@ static struct etw_targets *make_targets(const struct etw_class *class, gfp_t gfp
 	/* from the first special one on a record goes the long way, so these come last */
 	add_targets(targets, class, false, NULL);
 	add_targets(targets, class, true, &targets->t[nr + 1]);
-	targets->all_filtered = true;
-	for (i = 0; i < targets->nr; i++)
-		targets->all_filtered &= !!targets->t[i].filter;
-	targets->unusual = targets->all_filtered || targets->source != ETW_SOURCE_MONOTONIC;
+	targets->filter_hash = filter_hash(targets, (u8 *)&targets->t[nr + 1] + matchers);
+	targets->unusual = targets->filter_hash || targets->source != ETW_SOURCE_MONOTONIC;
 	return targets;
 }
 

@@ -103,7 +103,7 @@
 	static noinline notrace void write_##name(const struct etw_targets *targets, proto);		\
 	static noinline notrace void filter_##name(const struct etw_targets *targets, proto)		\
 	{												\
-		if (!etw_rejected(targets, subject, 1))							\
+		if (!etw_reject(targets, subject, 1))							\
 			write_##name(targets, args);							\
 	}												\
 	static notrace void probe_##name(void *data, proto)						\
@@ -112,7 +112,7 @@
 													\
 		etw_probe_preempt_disable();								\
 		targets = etw_targets_of(data);								\
-		if (unlikely(targets->all_filtered))							\
+		if (unlikely(targets->filter_hash))							\
 			filter_##name(targets, args);							\
 		else											\
 			write_##name(targets, args);							\

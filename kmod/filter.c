@@ -45,6 +45,14 @@ void etw_filter_init(struct etw_filter *filter, u32 nr)
 	filter->nr = n;
 }
 
+void etw_filter_add_hash(u8 *hash, const struct etw_filter *filter)
+{
+	u32 i;
+
+	for (i = 0; i < ETW_FILTER_HASH; i++)
+		hash[i] |= filter->hash[i];
+}
+
 bool etw_filter_has_exact(const struct etw_filter *filter, s32 pid)
 {
 	u32 low = 0, high = filter->nr;

@@ -26,24 +26,25 @@ bool etw_rule_passes(const struct etw_rule *rule, u8 event_level, u64 event_keyw
  * the exact answer is a binary search.
  */
 struct etw_filter {
-	u8 hash[ETW_FILTER_HASH];	/* bytes, not bits: one instruction tests one */
+	u8 hash[ETW_FILTER_HASH];	/* 0: certainly not. Bytes, not bits: one instruction tests one */
 	u32 nr;
 	s32 pids[];			/* ascending, no duplicates */
 };
 
 /* Takes @filter->pids[0..@nr), in any order, and completes the filter. */
 void etw_filter_init(struct etw_filter *filter, u32 nr);
+/* @hash, of ETW_FILTER_HASH bytes, is then also that of @filter. */
+void etw_filter_add_hash(u8 *hash, const struct etw_filter *filter);
 bool etw_filter_has_exact(const struct etw_filter *filter, s32 pid);
 
-/* False: certainly not. */
-static inline bool etw_filter_may_have(const struct etw_filter *filter, s32 pid)
+static __always_inline u8 etw_filter_may_have(const u8 *hash, s32 pid)
 {
-	return filter->hash[(u32)pid % ETW_FILTER_HASH];
+	return hash[(u32)pid % ETW_FILTER_HASH];
 }
 
 static inline bool etw_filter_has(const struct etw_filter *filter, s32 pid)
 {
-	return etw_filter_may_have(filter, pid) && etw_filter_has_exact(filter, pid);
+	return etw_filter_may_have(filter->hash, pid) && etw_filter_has_exact(filter, pid);
 }
 
 /* Is @name among the @nr names of @size bytes at @names? */

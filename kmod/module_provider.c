@@ -185,7 +185,7 @@ int notrace etw_module_write(const struct etw_module_event *event, const void *p
 			goto out;
 	}
 	targets = etw_targets_of(class);
-	if (targets->all_filtered && etw_rejected(targets, NULL, 1))
+	if (etw_rejected(targets, NULL, 1))
 		goto out;
 	if (unlikely(len > ETW_SHORT_PAYLOAD))
 		write_large(targets, payload, len);

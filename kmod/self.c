@@ -118,7 +118,7 @@ static void broadcast(const struct etw_class *class, const struct etw_vec *vec, 
 
 	preempt_disable();
 	targets = etw_targets_of(class);
-	if (!(targets->all_filtered && etw_rejected(targets, NULL, 1)) && etw_begin(&event, targets, NULL))
+	if (!etw_rejected(targets, NULL, 1) && etw_begin(&event, targets, NULL))
 		etw_end_vec(&event, vec, nr);
 	preempt_enable();
 }

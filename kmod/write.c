@@ -20,8 +20,8 @@ static DEFINE_PER_CPU(struct etw_counts, unwanted);
 
 struct etw_targets etw_no_targets = {
 	.usual_nesting = ETW_MAX_NESTING,
-	.all_filtered = true,
 	.unusual = true,
+	.filter_hash = nobody.hash,
 	.t = {
 		{ .relays = &etw_no_relays, .true_relays = &etw_no_relays, .counts = &unwanted, .filter = &nobody },
 		{ .relays = NULL },

@@ -53,15 +53,15 @@ struct etw_targets {
 	 * asks for both.
 	 */
 	int usual_nesting;
-	bool all_filtered;			/* every target has a filter of tasks; ask etw_rejected() */
-	bool unusual;				/* all_filtered, or a @source that is not the usual one */
+	bool unusual;				/* a filter_hash, or a @source that is not the usual one */
 	u8 source;				/* read once for all targets that have it */
+	const u8 *filter_hash;			/* of all targets' filters of tasks; NULL if one has none: ask etw_rejected() */
 	const struct etw_class *class;
 	struct etw_targets *next;		/* on the list of retired ones */
 	struct etw_target t[];			/* and one that ends the list */
 };
 
-/* Those of a class that nobody wants, so that a class always has some: all_filtered, by a filter that rejects every task. */
+/* Those of a class that nobody wants, so that a class always has some: their filter_hash rejects every task. */
 extern struct etw_targets etw_no_targets;
 
 /* One event on its way, in the registers of its probe. */
@@ -86,37 +86,51 @@ static __always_inline u64 etw_ids(const struct task_struct *task)
 	return *(const u64 *)&task->pid;
 }
 
-static __always_inline bool etw_filter_may_pass(const struct etw_filter *f, const struct task_struct *subject)
+/* In this order, which nothing else keeps, it takes the fewest registers: so a probe need not save any. */
+static __always_inline bool etw_may_be_wanted(const u8 *hash, const struct task_struct *subject)
 {
-	return etw_filter_may_have(f, current->pid) || etw_filter_may_have(f, current->tgid) ||
-	       (subject && (etw_filter_may_have(f, subject->pid) || etw_filter_may_have(f, subject->tgid)));
+	u8 found = etw_filter_may_have(hash, current->pid);
+
+	found |= etw_filter_may_have(hash, current->tgid);
+	/* about nobody else: the compiler knows, or the writer's are looked up again, which takes no jump */
+	if (__builtin_constant_p(!subject) && !subject)
+		return found;
+	OPTIMIZER_HIDE_VAR(found);
+	if (!subject)
+		subject = current;
+	found |= etw_filter_may_have(hash, subject->pid);
+	OPTIMIZER_HIDE_VAR(found);
+	found |= etw_filter_may_have(hash, subject->tgid);
+	return found;
 }
 
 /*
- * Of targets->all_filtered: does nobody want the @nr records, as the filters of tasks of all targets reject them for certain? Then
+ * Of targets->filter_hash: does nobody want the @nr records, as the filters of tasks of all targets reject them for certain? Then
  * they have been counted in each. If not, the long way decides and counts. Calls nothing, so that a rejection saves no
  * registers.
  */
+static __always_inline bool etw_reject(const struct etw_targets *targets, const struct task_struct *subject, const u64 nr)
+{
+	const struct etw_cpu cpu = etw_cpu();
+	const struct etw_target *t;
+
+	if (unlikely(etw_may_be_wanted(targets->filter_hash, subject)))
+		return false;
+	etw_cpu_add(cpu, targets->t[0].counts->filtered, nr);
+	for (t = &targets->t[1]; unlikely(t->relays); t++)
+		etw_cpu_add(cpu, t->counts->filtered, nr);
+	return true;
+}
+
+/* To be asked before a record is built. */
 static __always_inline bool etw_rejected(const struct etw_targets *targets, const struct task_struct *subject, const u64 nr)
 {
-	const struct etw_target *t = targets->t;
-	const struct etw_cpu cpu = etw_cpu();
-
-	do {
-		if (unlikely(etw_filter_may_pass(t->filter, subject)))
-			goto undo;
-		etw_cpu_add(cpu, t->counts->filtered, nr);
-	} while ((++t)->relays);
-	return true;
-undo:
-	while (t-- > targets->t)
-		etw_cpu_add(cpu, t->counts->filtered, -nr);
-	return false;
+	return targets->filter_hash && etw_reject(targets, subject, nr);
 }
 
 /*
- * Who wants records of @class. If targets->all_filtered, ask etw_rejected() before anything is built. Preemption
- * stays off from before this call until the record is written. Any context.
+ * Who wants records of @class. Ask etw_rejected() before anything is built. Preemption stays off from before this call
+ * until the record is written. Any context.
  */
 static __always_inline const struct etw_targets *etw_targets_of(const struct etw_class *class)
 {

@@ -259,7 +259,7 @@ int etw_write_run(const struct etw_class *class, const struct etw_run *run, stru
 	int worst = 0, err;
 	u64 now;
 
-	if (targets->all_filtered && etw_rejected(targets, NULL, run->nr))
+	if (etw_rejected(targets, NULL, run->nr))
 		return 0;
 	if (likely(size <= ETW_SUBBUF_SIZE_MIN - 128)) {
 		now = moment_at(moment, targets->source);

@@ -356,6 +356,12 @@ static void sleep_for_ever(void *arg)
 		pause();
 }
 
+static void rename_50(void *arg)
+{
+	(void)arg;
+	work_rename("none", 0, 50);
+}
+
 /* What one session rejects and another takes is counted once in each. */
 TEST_F(account, rejected_by_one)
 {
@@ -385,6 +391,11 @@ TEST_F(account, rejected_by_one)
 	EXPECT_EQ(0, session_provider(self->fd, "process").written);
 	EXPECT_EQ(200, session_provider(other, "process").written);
 	EXPECT_LE(100, session_provider(third, "process").written);
+	/* of somebody whom no filter has */
+	p = session_provider(third, "process");
+	waitpid(spawn(rename_50, NULL), NULL, 0);
+	EXPECT_LE(p.written + 50, session_provider(third, "process").written);
+	EXPECT_EQ(200, session_provider(other, "process").written);
 	reap(pid);
 	close(third);
 	close(other);

@@ -32,7 +32,7 @@
 #define GOAL_EVENT 180		/* one session */
 #define GOAL_SWITCH 220	/* the same, sched_switch */
 #define GOAL_FURTHER 80		/* another session with the same clock */
-#define GOAL_REJECTED 60	/* by the pid filter */
+#define GOAL_REJECTED 45	/* by the pid filter */
 #define GOAL_NOTHING 5		/* no session wants the event: what remains is the noise of the measurement */
 
 static int control = -1;

@@ -203,6 +203,24 @@ static void check_target(const struct etw_target *t, const struct model_session 
 	CHECK(t->relays == (t->special ? &etw_no_relays : m->s->cpu_relay), number, t->special);
 }
 
+/* Some target's filter may have the tasks of a slot, or none has. Another slot each time. */
+static void check_filter_hash(const struct etw_targets *targets)
+{
+	const u32 slot = w.checks % ETW_FILTER_HASH;
+	u32 i, k, has = 0;
+
+	if (!targets->filter_hash)
+		return;
+	for (i = 0; i < targets->nr; i++) {
+		const struct etw_filter *f = targets->t[i].filter;
+
+		for (k = 0; k < f->nr; k++)
+			CHECK(etw_filter_may_have(targets->filter_hash, f->pids[k]), i, f->pids[k]);
+		has |= f->hash[slot];
+	}
+	CHECK(!targets->filter_hash[slot] == !has, slot, has);
+}
+
 static void check_class(u32 number)
 {
 	const struct etw_targets *targets = rcu_access_pointer(classes[number].targets);
@@ -229,9 +247,10 @@ static void check_class(u32 number)
 	CHECK(!nr || targets->source == model_source(number), number, targets->source);
 	CHECK(targets->usual_nesting == usual, number, targets->usual_nesting);
 	CHECK((targets == &etw_no_targets) == !nr, number, nr);
-	CHECK(targets->all_filtered == (with_filter == nr), with_filter, nr);
-	CHECK(targets->unusual == (targets->all_filtered || targets->source != ETW_SOURCE_MONOTONIC), with_filter, targets->source);
+	CHECK(!!targets->filter_hash == (with_filter == nr), with_filter, nr);
+	CHECK(targets->unusual == (targets->filter_hash || targets->source != ETW_SOURCE_MONOTONIC), with_filter, targets->source);
 	CHECK(!targets->t[nr ?: 1].relays, number, nr);	/* where there is none, one that rejects all */
+	check_filter_hash(targets);
 	for (k = 0; k < nr; k++) {
 		CHECK(!special || targets->t[k].special, number, k);
 		special += targets->t[k].special;
@@ -307,7 +326,7 @@ static void write_one(u32 number)
 
 	preempt_disable();
 	targets = etw_targets_of(&classes[number]);
-	if (!(targets->all_filtered && etw_rejected(targets, NULL, 1)) && etw_begin(&event, targets, NULL))
+	if (!etw_rejected(targets, NULL, 1) && etw_begin(&event, targets, NULL))
 		etw_end_vec(&event, &vec, 1);
 	preempt_enable();
 	for (i = 0; i < NR_SESSIONS; i++) {

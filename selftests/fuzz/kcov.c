@@ -53,7 +53,7 @@ static bool is_neutral(const char *name)
 {
 	static const char *const beginnings[] = {
 		"probe_", "filter_", "write_", "etw_write", "etw_relay_reserve", "etw_relay_lose", "etw_nested", "close_packet",
-		"open_slot", "begin_packet", "etw_relay_deliver", "copy_scrubbed", "put_header", "etw_rejected", "wake_readers",
+		"open_slot", "begin_packet", "etw_relay_deliver", "copy_scrubbed", "put_header", "etw_reject", "wake_readers",
 		"etw_clock_read", "etw_filter_has_exact", "flush_local", "etw_relay_flush", "flush_tick",
 	};
 	size_t i;
