@@ -92,7 +92,10 @@ static __always_inline bool etw_may_be_wanted(const u8 *hash, const struct task_
 	u8 found = etw_filter_may_have(hash, current->pid);
 
 	found |= etw_filter_may_have(hash, current->tgid);
-	/* about nobody else: the compiler knows, or the writer's are looked up again, which takes no jump */
+	/*
+	 * About nobody else: the compiler knows (of a pointer itself __builtin_constant_p() is never true), or the writer's are
+	 * looked up again, which takes no jump.
+	 */
 	if (__builtin_constant_p(!subject) && !subject)
 		return found;
 	OPTIMIZER_HIDE_VAR(found);
@@ -116,6 +119,7 @@ static __always_inline bool etw_reject(const struct etw_targets *targets, const 
 
 	if (unlikely(etw_may_be_wanted(targets->filter_hash, subject)))
 		return false;
+	/* the first, which there always is, needs no pointer */
 	etw_cpu_add(cpu, targets->t[0].counts->filtered, nr);
 	for (t = &targets->t[1]; unlikely(t->relays); t++)
 		etw_cpu_add(cpu, t->counts->filtered, nr);

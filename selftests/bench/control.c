@@ -66,13 +66,14 @@ static void other(const char *workload, const char *what, double *values, int nr
 static double free_memory(void)
 {
 	unsigned long long pages = 0, n;
-	FILE *f;
 	char line[256];
+	FILE *f;
+	int err;
 
 	/* each CPU keeps its latest changes of a count to itself until then */
-	f = fopen("/proc/sys/vm/stat_refresh", "we");
-	if (!f || fputs("1", f) < 0 || fclose(f))
-		failed("/proc/sys/vm/stat_refresh", 0);
+	err = file_write("/proc/sys/vm/stat_refresh", "1");
+	if (err)
+		failed("/proc/sys/vm/stat_refresh", err);
 	f = fopen("/proc/zoneinfo", "re");
 	if (!f)
 		failed("/proc/zoneinfo", 0);

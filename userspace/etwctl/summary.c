@@ -434,7 +434,7 @@ static void sort_tasks(struct summary_report *r)
 			continue;
 		if (p != r->s->idle && sum_proc_has_run(p))
 			r->runs[r->nr_runs++] = p;
-		if (p->faults)
+		if (sum_proc_has_faults(p))
 			r->faulters[r->nr_faulters++] = p;
 	}
 	qsort(r->runs, r->nr_runs, sizeof(*r->runs), sum_by_cpu_time);

@@ -502,7 +502,9 @@ void sum_proc_free(struct summary *s);
 int sum_by_cpu_time(const void *a, const void *b);	/* struct sum_proc ** */
 int sum_by_faults(const void *a, const void *b);	/* these have some */
 int sum_by_share_bytes(const void *a, const void *b);	/* struct sum_share ** */
+/* Has it a row in the list of that order? */
 bool sum_proc_has_run(const struct sum_proc *p);
+bool sum_proc_has_faults(const struct sum_proc *p);
 
 /* summary_sched.c */
 void sum_sched_event(struct summary *s, const struct sum_event *e);

@@ -127,6 +127,11 @@ bool sum_proc_has_run(const struct sum_proc *p)
 	return p->run.cpu_ns || p->run.switches || p->run.wakeup.count || p->run.wait_ns;
 }
 
+bool sum_proc_has_faults(const struct sum_proc *p)
+{
+	return p->faults;
+}
+
 int sum_by_cpu_time(const void *a, const void *b)
 {
 	const struct sum_proc *x = *(struct sum_proc *const *)a, *y = *(struct sum_proc *const *)b;
@@ -152,12 +157,23 @@ int sum_by_share_bytes(const void *a, const void *b)
 
 /* ---------------------------------------------------------------- the ended */
 
-/* Keeps the first of @rows. */
-static void keep_first(struct summary *s, struct sum_proc **rows, unsigned int nr, int (*order)(const void *, const void *))
+/* Keeps the first of those @final that have a row in a list. @rows: room for all of them. */
+static void keep_first(struct summary *s, struct sum_proc **final, unsigned int nr, struct sum_proc **rows,
+		       bool (*has_row)(const struct sum_proc *p), int (*order)(const void *, const void *))
 {
-	qsort(rows, nr, sizeof(*rows), order);
-	for (unsigned int i = 0; i < nr && i < s->filter.top; i++)
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < nr; i++)
+		if (has_row(final[i]))
+			rows[n++] = final[i];
+	qsort(rows, n, sizeof(*rows), order);
+	for (unsigned int i = 0; i < n && i < s->filter.top; i++)
 		rows[i]->kept = true;
+}
+
+static bool has_only_share(const struct sum_proc *p)
+{
+	return p->only;
 }
 
 static int by_only_share(const void *a, const void *b)
@@ -173,13 +189,15 @@ static int by_only_share(const void *a, const void *b)
  */
 static bool is_final(struct summary *s, struct sum_proc *p)
 {
-	return p->ended && !p->alive && !p->refs && sum_share_count(s, p, &p->only) <= !p->root;
+	const unsigned int at_most = p->root ? 0 : 1;
+
+	return p->ended && !p->alive && !p->refs && sum_share_count(s, p, &p->only) <= at_most;
 }
 
 static void only_count(struct summary *s, struct sum_proc *p)
 {
 	s->forgotten.runs += sum_proc_has_run(p);
-	s->forgotten.faulters += !!p->faults;
+	s->forgotten.faulters += sum_proc_has_faults(p);
 	if (p->only) {
 		s->forgotten.shares++;
 		s->forgotten.guessed += p->only->guessed;
@@ -197,27 +215,16 @@ static void forget_ended(struct summary *s)
 {
 	struct sum_proc **final = sum_alloc(s->nr_all, sizeof(*final)), **rows = sum_alloc(s->nr_all, sizeof(*rows));
 	struct sum_proc **link = &s->all;
-	unsigned int nr = 0, n = 0;
+	unsigned int nr = 0;
 
 	for (struct sum_proc *p = s->all; p; p = p->next) {
 		p->kept = !is_final(s, p);
 		if (!p->kept)
 			final[nr++] = p;
 	}
-	for (unsigned int i = 0; i < nr; i++)
-		if (sum_proc_has_run(final[i]))
-			rows[n++] = final[i];
-	keep_first(s, rows, n, sum_by_cpu_time);
-	n = 0;
-	for (unsigned int i = 0; i < nr; i++)
-		if (final[i]->faults)
-			rows[n++] = final[i];
-	keep_first(s, rows, n, sum_by_faults);
-	n = 0;
-	for (unsigned int i = 0; i < nr; i++)
-		if (final[i]->only)
-			rows[n++] = final[i];
-	keep_first(s, rows, n, by_only_share);
+	keep_first(s, final, nr, rows, sum_proc_has_run, sum_by_cpu_time);
+	keep_first(s, final, nr, rows, sum_proc_has_faults, sum_by_faults);
+	keep_first(s, final, nr, rows, has_only_share, by_only_share);
 	while (*link) {
 		struct sum_proc *p = *link;
 
