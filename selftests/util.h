@@ -47,6 +47,7 @@ uint64_t session_flush(int session);
 /*
  * The sums that hold exactly while nothing is recorded: written = delivered + overwritten + unread for the session and each
  * relay, and the session's sums are those of its relays, its providers and its classes. NULL, or the one that does not hold.
+ * Asked once more where the session's counts changed meanwhile.
  */
 const char *sums_broken(int session);
 
