@@ -600,6 +600,15 @@ size_t log_count(const struct log *log, const char *name)
 	return nr;
 }
 
+size_t log_count_ours(const struct log *log, const char *name)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < log->nr; i++)
+		nr += log->events[i].pid == getpid() && !strcmp(log->events[i].name, name);
+	return nr;
+}
+
 void log_free(struct log *log)
 {
 	free(log->events);

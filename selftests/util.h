@@ -144,6 +144,8 @@ struct log {
 /* An event_fn whose @arg is a struct log. */
 void log_event(const struct event *event, void *arg);
 size_t log_count(const struct log *log, const char *name);
+/* This process's only: kernel threads fork and rename themselves at any time. */
+size_t log_count_ours(const struct log *log, const char *name);
 void log_free(struct log *log);
 
 /* Workloads. Every one returns when it is done. */
