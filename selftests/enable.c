@@ -247,14 +247,13 @@ TEST_F(enable, events_in_and_out)
 	EXPECT_EQ(1, log_count(&self->log, "rundown_start"));
 	EXPECT_EQ(1, log_count(&self->log, "rundown_end"));
 	EXPECT_EQ(self->log.nr, log_count(&self->log, RENAMED) + 2 + log_count(&self->log, "process_state"));
+	forget(&self->log);
 	e.event_mode = ETW_EVENTS_OUT;
 	ASSERT_EQ(1, call(self->fd, ETW_IOC_SESSION_ENABLE, &e));
-	ASSERT_DRAINED(&self->reader);
-	forget(&self->log);
 	work_rename("out", 0, 4);
 	work_fork(2);
 	FLUSH_AND_DRAIN();
-	EXPECT_EQ(0, log_count(&self->log, RENAMED));
+	EXPECT_EQ(0, log_count_ours(&self->log, RENAMED));
 	EXPECT_EQ(1, log_count(&self->log, "rundown_end"));
 	EXPECT_GE(log_count(&self->log, "sched_process_fork"), 2);
 }
