@@ -47,15 +47,6 @@ FIXTURE_TEARDOWN(account)
 	close(self->dev);
 }
 
-static void rename_for_ever(void *cpu)
-{
-	unsigned int nr = 0;
-
-	pin((intptr_t)cpu);
-	for (;;)
-		work_rename("load", nr++, 1);
-}
-
 static unsigned int number_of(const char *text)
 {
 	return atoi(text + strcspn(text, "0123456789"));

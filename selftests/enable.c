@@ -297,14 +297,6 @@ static void *rename_thread(void *tid)
 	return NULL;
 }
 
-static void rename_slowly(void *arg)
-{
-	for (;;) {
-		work_rename("other", 0, 1);
-		usleep(1000);
-	}
-}
-
 /* What this kernel has no tracepoint for is listed so; to enable it is no mistake, and brings nothing. */
 TEST_F(enable, tracepoint_missing)
 {

@@ -85,15 +85,6 @@ FIXTURE_TEARDOWN(relay)
 	close(self->dev);
 }
 
-static void rename_for_ever(void *cpu)
-{
-	unsigned int nr = 0;
-
-	pin((intptr_t)cpu);
-	for (;;)
-		work_rename("load", nr++, 1);
-}
-
 /* Page faults, forks, switches and many renames on one CPU ... */
 static void mix_for_ever(void *cpu)
 {
@@ -370,15 +361,21 @@ TEST_F(relay, R4_sums)
 	const unsigned int nr = 5000;
 	struct etw_session_query q;
 	struct etw_cpu_query cpu;
-	unsigned int i;
+	unsigned int i, quiet = 0;
+	uint64_t filtered;
 
 	ASSERT_EQ(0, pin(0));
 	ASSERT_EQ(1, enable_renames(self->fd, getpid()));
-	work_rename("sum", 0, nr);
+	for (i = 0; i < nr; i += 10) {
+		filtered = session_query(self->fd).filtered;
+		work_rename("sum", i, 10);
+		quiet += session_query(self->fd).filtered == filtered;
+	}
 	ASSERT_SUMS(self->fd);
 	q = session_query(self->fd);
 	EXPECT_EQ(nr, q.written + sum_lost(q.lost));
-	EXPECT_LT(q.filtered, nr);		/* none of ours; kernel threads rename themselves too */
+	/* none of ours; a kernel thread may rename itself now and then */
+	EXPECT_GE(quiet, nr / 10 - 20);
 	EXPECT_EQ(0, q.delivered);
 	STOP_AND_DRAIN();
 	ASSERT_TRUE(session_cpu(self->fd, 0, &cpu));

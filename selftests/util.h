@@ -152,6 +152,9 @@ void log_free(struct log *log);
 #define RENAMED "task_rename"
 /* @nr events task_rename of the calling thread, named "<tag><number>" from @first on; @tag has at most 6 characters. */
 void work_rename(const char *tag, unsigned int first, unsigned int nr);
+/* For spawn(): on a CPU, as fast as it goes; and one every millisecond, anywhere. */
+void rename_for_ever(void *cpu);
+void rename_slowly(void *unused);
 void work_fork(unsigned int nr);
 /* @nr round trips between two processes; they share a CPU if @cpu is not negative. */
 void work_pingpong(unsigned int nr, int cpu);
