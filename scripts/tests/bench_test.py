@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What selftests/bench/report promises: results read line by line, the table, and goals judged with the README's list. Prints TAP."""
+"""What selftests/bench/report promises: results read line by line, the table, and goals judged with the README's list; and that
+README's figures are those of the whole table. Prints TAP."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -87,8 +89,67 @@ def run(work, lines, readme):
     return json.loads(data), report('table', paths['json'])[1], *report('judge', paths['json'], paths['readme'])
 
 
+def cells(line):
+    return [cell.strip() for cell in line.strip().strip('|').split('|')] if line.startswith('|') else []
+
+
+def rows_under(text, *heading):
+    """The first table whose heading begins like that: the heading, then its rows."""
+    rows = []
+    for line in text.splitlines():
+        row = cells(line)
+        if rows and not row:
+            break
+        if rows and row[0] != '---' or row[:len(heading)] == list(heading):
+            rows.append(row)
+    return rows
+
+
+def whole_table(text):
+    """(tracer, case, workload) -> figure with one session and, in brackets, bytes an event; both as README has them."""
+    found = {}
+    for part in re.split(r'(?m)^(?=\S+, added instructions an event)', text)[1:]:
+        heading, *rows = rows_under(part, 'tracer', 'case')
+        for row in rows:
+            one, size = row[heading.index('1 session')], row[heading.index('bytes an event')]
+            found[row[0], row[1], part.split(',')[0]] = one.split(' ')[0] + ('' if size == '-' else f' ({float(size):.0f})')
+    return found
+
+
+def different(readme, table):
+    """What README.md says of the run and the whole table does not, a line each."""
+    whole, wrong = whole_table(table), []
+    heading, *rows = rows_under(readme, 'instructions (bytes) an event')
+    for tracer, case, workload, cell in ((*row[0].split(', '), *pair) for row in rows for pair in zip(heading[1:], row[1:])):
+        there = whole.get((tracer, case, workload), '-')
+        if cell != there:
+            wrong.append(f'{tracer} {case} {workload}: README has {cell}, the table {there}')
+    jobs = [rows_under(text, 'tracer', 'build, 10,000/s') for text in (readme, table)]
+    if jobs[0] != jobs[1]:
+        wrong.append(f'slow-down: README has {jobs[0]}, the table {jobs[1]}')
+    prose = re.search(r'^Reading a trace.*?\. A trace of', readme, re.M | re.S)[0]
+    reading = [sorted(re.findall(r'\b\d+\b', prose.replace(',', ''))),
+               sorted(figure for (_, _, workload), figure in whole.items() if workload == 'reading')]
+    if reading[0] != reading[1]:
+        wrong.append(f'reading: README has {reading[0]}, the table {reading[1]}')
+    days = re.findall(r'(?m)^(\S+), one run of `scripts/bench`', readme), re.findall(r'of the run of (\S+) that', table)
+    if days[0] != days[1]:
+        wrong.append(f'day: README has {days[0]}, the table {days[1]}')
+    return wrong
+
+
 def main():
     print('TAP version 13')
+    with open(os.path.join(TOP, 'README.md'), encoding='utf-8') as f:
+        readme = f.read()
+    with open(os.path.join(TOP, 'selftests', 'bench', 'table.md'), encoding='utf-8') as f:
+        table = f.read()
+    wrong = different(readme, table)
+    result(not wrong, "README's figures are the whole table's, of one day", wrong)
+    changed = readme
+    for before in (r'^\| etw, record \| ', r'^\| etw \| (?=[\d.]+ ±)', 'a loop of libetw ', r'^(?=\S+, one run of)'):
+        changed = re.sub(f'(?m)({before})', r'\g<1>1', changed, count=1)
+    result(len(different(changed, table)) == len(wrong) + 4, 'and each one that is not is seen', different(changed, table))
     with tempfile.TemporaryDirectory() as work:
         data, text, status, said = run(work, LINES, '')
         first = data['results'][1]
