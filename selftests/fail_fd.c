@@ -210,17 +210,6 @@ static void capture_state(void *arg)
 		call(v->session, ETW_IOC_SESSION_CAPTURE_STATE, &ref);
 }
 
-static char process_state(pid_t pid)
-{
-	char path[64], text[512], *end;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (file_read(path, text, sizeof(text)) < 0)
-		return 0;
-	end = strrchr(text, ')');
-	return end ? end[2] : 0;
-}
-
 /* The system call that a stopped process was in, and what it returned. */
 static long last_call(pid_t pid, long *result)
 {
@@ -264,7 +253,7 @@ TEST_F(fail_fd, capture_state_killed)
 
 		pid = spawn(capture_state, &v);
 		ASSERT_EQ(0, ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXIT));
-		EXPECT_TRUE(wait_until(10000, process_state(pid) == 'D'));
+		EXPECT_TRUE(wait_until(10000, task_state(pid) == 'D'));
 		ASSERT_EQ(0, kill(pid, SIGKILL));
 		ASSERT_EQ(pid, waitpid(pid, &status, 0));
 		ASSERT_TRUE(WIFSTOPPED(status));

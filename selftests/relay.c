@@ -584,17 +584,6 @@ static void *wait_and_read(void *arg)
 	return NULL;
 }
 
-static bool asleep(pid_t tid)
-{
-	char path[64], text[512], *at;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	if (file_read(path, text, sizeof(text)) < 0)
-		return false;
-	at = strrchr(text, ')');
-	return at && at[2] == 'S';
-}
-
 /* Half a packet wakes nobody; each full one wakes the waiting reader once. */
 TEST_F(relay, R7_one_wake_per_packet)
 {
@@ -620,7 +609,7 @@ TEST_F(relay, R7_one_wake_per_packet)
 	ASSERT_EQ(1, self->reader.packets);
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, wait_and_read, &w));
-	ASSERT_TRUE(wait_until(5000, w.tid && asleep(w.tid)));
+	ASSERT_TRUE(wait_until(5000, w.tid && task_state(w.tid) == 'S'));
 	before = sleeps(w.tid);
 	work_rename("half", 0, per_packet / 2);
 	sleep_ms(100);
@@ -629,7 +618,7 @@ TEST_F(relay, R7_one_wake_per_packet)
 	for (i = 0; i < 20; i++) {
 		rounds = w.rounds;
 		work_rename("full", 0, per_packet);
-		ASSERT_TRUE(wait_until(10000, w.rounds > rounds && asleep(w.tid)));
+		ASSERT_TRUE(wait_until(10000, w.rounds > rounds && task_state(w.tid) == 'S'));
 	}
 	after = sleeps(w.tid);
 	EXPECT_EQ(20, w.rounds);

@@ -808,6 +808,17 @@ int file_read(const char *path, char *text, size_t room)
 	return n;
 }
 
+char task_state(pid_t tid)
+{
+	char path[64], text[512], *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	if (file_read(path, text, sizeof(text)) < 0)
+		return 0;
+	end = strrchr(text, ')');
+	return end ? end[2] : 0;
+}
+
 int file_write(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC), err = 0;

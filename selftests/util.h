@@ -190,6 +190,9 @@ void sleep_ms(int ms);
 int file_read(const char *path, char *text, size_t room);
 int file_write(const char *path, const char *text);
 
+/* The letter that /proc gives a thread's state: 'S' it sleeps. 0: there is none. */
+char task_state(pid_t tid);
+
 /* Modules: a file, and one that is loaded. 0, or -errno; unloading does not wait. */
 int module_load(const char *path, const char *parameters);
 int module_unload(const char *name);
