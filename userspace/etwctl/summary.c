@@ -51,6 +51,7 @@ static const struct source {
 	{ "sched_wakeup_new", SUM_WAKEUP_NEW, false, { "comm", "tid" } },
 	{ "sched_process_fork", SUM_FORK, true, { "child_comm", "child_tid", "child_pid", "parent_tid" } },
 	{ "sched_process_exec", SUM_EXEC, true, { "filename", "tid", "old_tid" } },
+	{ "sched_process_exit", SUM_EXIT, true, { "comm", "tid" } },
 	{ "sched_process_free", SUM_FREE, true, { "comm", "tid" } },
 	{ "task_rename", SUM_RENAME, true, { "newcomm", "tid" } },
 	{ "lttng_statedump_process_state", SUM_DUMP_TASK, true, { "name", "tid", "pid", "type" } },
@@ -180,6 +181,7 @@ static void convert(const struct plan *p, const struct etw_event *ev, struct sum
 	case SUM_WAKEUP:
 	case SUM_WAKEUP_NEW:
 	case SUM_RENAME:
+	case SUM_EXIT:
 	case SUM_FREE:
 	case SUM_EXEC:
 	case SUM_DUMP_TASK:

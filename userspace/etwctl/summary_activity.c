@@ -13,7 +13,7 @@
  * the same id. (One that is started in between and names no parent may as well have nothing to do with it, as in a
  * program whose one thread serves many.)
  *
- * A new process works for what the thread that made it works for. One that took an activity up and ends leaves it to that
+ * A new process works for what the thread that made it works for. One that took an activity up and exits leaves it to that
  * thread: so a script's steps are activities, although other programs write its events, and do its work.
  *
  * At any moment an activity does what the busiest of its threads does, so the times add up to its duration.
@@ -390,17 +390,30 @@ void sum_activity_fork(struct summary *s, struct sum_thread *t, int32_t parent, 
 	begin_work(t, time);
 }
 
+static void leave_to_parent(struct summary *s, const struct sum_thread *t, struct sum_activity *a, uint64_t time)
+{
+	struct sum_thread *p = t->parent ? sum_thread_find(s, t->parent) : NULL;
+
+	if (p && a && p->seq == t->parent_seq && a->open && a->last_thread == t->seq && work_index(p, a) == p->nr_work)
+		works_also_for(p, a, time);
+}
+
+void sum_activity_exit(struct summary *s, struct sum_thread *t, uint64_t time)
+{
+	if (time < s->filter.to)
+		leave_to_parent(s, t, work_of(t), time);
+}
+
 void sum_activity_thread_end(struct summary *s, struct sum_thread *t)
 {
 	uint64_t time = s->last < s->filter.to ? s->last : s->filter.to;
-	struct sum_thread *p = t->parent ? sum_thread_find(s, t->parent) : NULL;
 	struct sum_activity *a = get(work_of(t));
 
 	work_clear(t, time);
 	free(t->work);
 	t->work = NULL;
-	if (p && a && p->seq == t->parent_seq && a->open && a->last_thread == t->seq && work_index(p, a) == p->nr_work)
-		works_also_for(p, a, time);
+	/* where the trace does not say when it exits */
+	leave_to_parent(s, t, a, time);
 	put(a);
 }
 

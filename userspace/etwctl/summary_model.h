@@ -31,6 +31,7 @@ enum sum_kind {
 	SUM_FORK,
 	SUM_EXEC,
 	SUM_RENAME,
+	SUM_EXIT,		/* by the thread itself; it runs on for a moment */
 	SUM_FREE,
 	SUM_BIO_QUEUE,
 	SUM_BIO_COMPLETE,
@@ -528,6 +529,8 @@ void sum_activity_event(struct summary *s, const struct sum_event *e);
 void sum_activity_thread(struct summary *s, struct sum_thread *t, uint64_t time);
 /* @t is the first thread of a new process, made by the thread @parent. */
 void sum_activity_fork(struct summary *s, struct sum_thread *t, int32_t parent, uint64_t time);
+/* @t exits: who waits for that may go on before the thread's last switch, which is its end. */
+void sum_activity_exit(struct summary *s, struct sum_thread *t, uint64_t time);
 void sum_activity_thread_end(struct summary *s, struct sum_thread *t);
 /* An I/O of the thread bio->tid has been submitted; is over, on @d at @time, or with @d NULL will not be heard of again. */
 void sum_activity_io(struct summary *s, struct sum_bio *bio);

@@ -1216,6 +1216,33 @@ static void test_activity_script(void)
 	DID(kept('J'), 10 + 20 + 10 + 20 + 10, 0, 0, 10 + 10, 0, 170);
 	end("activity: of a script");
 
+	/* The script goes on when the process that wrote the start has exited, whose CPU may be held up before it leaves it. */
+	begin(NULL, NULL, 0);
+	sw(100, 0, 0, 0, 10);
+	forks(110, 0, 10, 20, 20);
+	sw(120, 1, 0, 0, 20);
+	sw(120, 0, 10, 1, 0);
+	act(SUM_START, 130, 1, 20, 'F', 0);
+	wake(SUM_EXIT, 140, 1, 20, 20);
+	wake(SUM_WAKING, 150, 1, 20, 10);
+	sw(150, 0, 0, 0, 10);
+	forks(160, 0, 10, 22, 22);
+	sw(170, 0, 10, 1, 22);
+	sw(200, 1, 20, 0x20, 0);
+	by(0, 22, 22);
+	blk(SUM_BIO_QUEUE, 210, SDA, 8, 8, R);
+	blk(SUM_RQ_ISSUE, 210, SDA, 8, 8, R);
+	sw(210, 0, 22, 2, 0);
+	by(0, 0, 0);
+	blk(SUM_RQ_COMPLETE, 310, SDA, 8, 8, R);
+	wake(SUM_WAKING, 310, 0, 0, 22);
+	sw(310, 0, 0, 0, 22);
+	act(SUM_STOP, 320, 0, 22, 'F', 0);
+	finish(500);
+	DID(kept('F'), 80 + 10, 0, 100, 0, 0, 0);
+	EQ(kept('F')->moves, 1);
+	end("activity: of a script that goes on before the last switch");
+
 	/* A child that has nothing to do with an activity but by birth leaves none; one whose parent is another by now neither. */
 	begin(NULL, NULL, 0);
 	sw(100, 0, 0, 0, 10);
@@ -1457,7 +1484,7 @@ static void same_rows(struct summary *all, struct summary *few)
 static void test_forget(void)
 {
 	const struct sum_filter first = { .top = 4 };
-	struct summary *all;
+	struct summary *all = NULL;
 
 	for (int pass = 0; pass < 2; pass++) {
 		uint64_t time = 100;
