@@ -3,7 +3,7 @@
 # The TAP that tests print which are shell scripts; it must not know what they test.
 
 tap_number=0 tap_failed=0
-# Files whose ends are shown after a failure.
+# Files whose ends are shown after a failure: as much as scripts/vm shows of a kernel's complaint.
 tap_files=()
 
 # result STATUS NAME [WHY]: one result, good if STATUS is 0.
@@ -16,7 +16,7 @@ result()
 		not='not '
 		tap_failed=1
 		for file in "${tap_files[@]}"; do
-			[ ! -e "$file" ] || tail -n 20 "$file" | cat -v | cut -c 1-500 | sed 's/^/# /'
+			[ ! -e "$file" ] || tail -n 80 "$file" | cat -v | cut -c 1-500 | sed 's/^/# /'
 		done
 	fi
 	printf '%sok %d - %s%s\n' "$not" $tap_number "$2" "${3:+: $3}"

@@ -150,8 +150,6 @@ bool summary_event(struct summary *s, const struct sum_event *e)
 		sum_block_event(s, e);
 	else if (e->kind == SUM_FAULT_USER || e->kind == SUM_FAULT_KERNEL)
 		sum_fault_event(s, e);
-	else if (e->kind == SUM_EXIT && e->task.tid > 0)
-		sum_activity_exit(s, sum_thread_get(s, e->task.tid), e->time);
 	else if (e->kind >= SUM_START && e->kind <= SUM_SUSPEND)
 		sum_activity_event(s, e);
 	sum_proc_forget(s);

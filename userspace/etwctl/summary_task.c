@@ -215,6 +215,11 @@ void sum_task_event(struct summary *s, const struct sum_event *e)
 	case SUM_EXEC:
 		exec_event(s, e);
 		break;
+	case SUM_EXIT:
+		t = sum_thread_find(s, e->task.tid);
+		if (t)
+			sum_activity_exit(s, t, e->time);
+		break;
 	case SUM_RENAME:
 	case SUM_WAKING:
 	case SUM_WAKEUP:

@@ -1171,6 +1171,19 @@ static void forks(uint64_t time, uint32_t cpu, int32_t parent, int32_t child, in
 	wake(SUM_WAKEUP_NEW, time, cpu, parent, child);
 }
 
+/* @tid, which runs on CPU 0, reads and sleeps until it has what it read. */
+static void waits_for_disk(int32_t tid, uint64_t from, uint64_t to)
+{
+	by(0, tid, pid_of(tid));
+	blk(SUM_BIO_QUEUE, from, SDA, 8, 8, R);
+	blk(SUM_RQ_ISSUE, from, SDA, 8, 8, R);
+	sw(from, 0, tid, 2, 0);
+	by(0, 0, 0);
+	blk(SUM_RQ_COMPLETE, to, SDA, 8, 8, R);
+	wake(SUM_WAKING, to, 0, 0, tid);
+	sw(to, 0, 0, 0, tid);
+}
+
 /* A script, 10, whose events are written by processes of their own, and which lets others read the disk. */
 static void test_activity_script(void)
 {
@@ -1190,14 +1203,7 @@ static void test_activity_script(void)
 	forks(190, 0, 10, 30, 10);
 	sw(195, 1, 0, 0, 30);
 	sw(200, 0, 10, 1, 22);
-	by(0, 22, 22);
-	blk(SUM_BIO_QUEUE, 210, SDA, 8, 8, R);
-	blk(SUM_RQ_ISSUE, 210, SDA, 8, 8, R);
-	sw(210, 0, 22, 2, 0);
-	by(0, 0, 0);
-	blk(SUM_RQ_COMPLETE, 310, SDA, 8, 8, R);
-	wake(SUM_WAKING, 310, 0, 0, 22);
-	sw(310, 0, 0, 0, 22);
+	waits_for_disk(22, 210, 310);
 	sw(320, 0, 22, 0x20, 10);
 	forks(330, 0, 10, 23, 23);
 	sw(340, 0, 10, 1, 23);
@@ -1229,14 +1235,7 @@ static void test_activity_script(void)
 	forks(160, 0, 10, 22, 22);
 	sw(170, 0, 10, 1, 22);
 	sw(200, 1, 20, 0x20, 0);
-	by(0, 22, 22);
-	blk(SUM_BIO_QUEUE, 210, SDA, 8, 8, R);
-	blk(SUM_RQ_ISSUE, 210, SDA, 8, 8, R);
-	sw(210, 0, 22, 2, 0);
-	by(0, 0, 0);
-	blk(SUM_RQ_COMPLETE, 310, SDA, 8, 8, R);
-	wake(SUM_WAKING, 310, 0, 0, 22);
-	sw(310, 0, 0, 0, 22);
+	waits_for_disk(22, 210, 310);
 	act(SUM_STOP, 320, 0, 22, 'F', 0);
 	finish(500);
 	DID(kept('F'), 80 + 10, 0, 100, 0, 0, 0);
